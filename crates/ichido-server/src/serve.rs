@@ -49,6 +49,7 @@ mod replace;
 mod request;
 mod response;
 mod search;
+mod series;
 mod server;
 mod serving;
 mod steps;
@@ -72,6 +73,7 @@ pub mod views {
         CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,
         StartedOperation,
     };
+    pub use super::series::{DurationSummary, Series, SeriesCounts, TimedCounts};
 }
 
 use std::net::SocketAddr;

@@ -28,7 +28,7 @@ use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
     alerts, batch, dead_letters, destinations, error_pages, events, health, keys, messages, openapi,
-    operations, parallelism, queues, replace, search, steps,
+    operations, parallelism, queues, replace, search, series, steps,
 };
 use crate::config::{Config, Intake, did_you_mean};
 use crate::limits::RequestLimits;
@@ -171,6 +171,7 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(keys::list_unknown_keys))
         .routes(routes!(keys::decide_key))
         .routes(routes!(alerts::list_alerts))
+        .routes(routes!(series::get_series))
         .routes(routes!(events::stream_events))
         .routes(routes!(error_pages::list_error_pages))
         .routes(routes!(error_pages::get_error_page))

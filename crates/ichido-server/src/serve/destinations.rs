@@ -282,7 +282,10 @@ fn action(
     }
 }
 
-fn find_destination<'a>(api: &'a ApiState, name: &str) -> Result<&'a ConfiguredDestination, Problem> {
+pub(super) fn find_destination<'a>(
+    api: &'a ApiState,
+    name: &str,
+) -> Result<&'a ConfiguredDestination, Problem> {
     api.destinations.iter().find(|configured| configured.name == name).ok_or_else(|| {
         let detail = "the destination does not exist here; `ichido destinations list` lists all";
         Problem::new(Code::DestinationUnknown, detail)

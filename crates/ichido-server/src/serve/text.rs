@@ -8,6 +8,7 @@ use ichido_core::json::{MAX_DEPTH, Pointer};
 use ichido_core::key::{IdempotencyKey as Key, KeyHash as StoredKeyHash};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::PerSecond;
+use ichido_core::series::{SeriesStep, SeriesSubject};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{self, Effect as StoredEffect};
@@ -126,6 +127,11 @@ texts! {
     /// The state of an alert's incident.
     AlertState as () = |text: &str| (text == FIRING).then_some(()).ok_or_else(|| format!("must be {FIRING}, or left out for all")),
         one_of(&[FIRING]);
+    /// The subject of a series.
+    SeriesSubjectName as SeriesSubject = parse_subject,
+        string(r"^(queues|operations|(queue|destination|operation):[^\x00]+)$", 1, MAX_SUBJECT_CHARS);
+    /// The length of a point: a whole number of `m`, `h` or `d`, at most 90 days.
+    SeriesStepText as SeriesStep = parse_step, text("^([1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|([1-9]|[1-8][0-9]|90)d)$");
     /// How long to wait: a whole number of `ms` or `s`, at most 30 seconds.
     Wait as Duration = parse_wait,
         text("^(([0-9]{1,4}|[12][0-9]{4}|30000)ms|([0-9]|[12][0-9]|30)s)$");
@@ -154,6 +160,8 @@ const NO_NUL: &str = r"^[^\x00]*$";
 /// A pointer is limited in bytes, and a character has at most four.
 const MAX_POINTER_CHARS: usize = Pointer::MAX_BYTES / 4;
 const FIRING: &str = "firing";
+/// The longest subject of a series: an operation, which is the longest name.
+const MAX_SUBJECT_CHARS: usize = "operation:".len() + MAX_OPERATION_BYTES;
 
 fn text(pattern: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).pattern(Some(pattern))
@@ -211,6 +219,22 @@ fn parse_reason(text: &str) -> Result<String, String> {
 fn whole_number(text: &str, max: u32) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| format!("must be a whole number from 1 to {max}"))
+}
+
+fn parse_subject(text: &str) -> Result<SeriesSubject, String> {
+    let is_short = text.chars().count() <= MAX_SUBJECT_CHARS;
+    SeriesSubject::parse(text).filter(|_| is_short && !text.contains('\0')).ok_or_else(|| {
+        "must be queue:NAME, destination:NAME, operation:NAME, queues or operations".to_owned()
+    })
+}
+
+fn parse_step(text: &str) -> Result<SeriesStep, String> {
+    duration::parse(text).ok().and_then(SeriesStep::new).ok_or_else(|| {
+        format!(
+            "must be a whole number of minutes, such as 1m, 5m, 1h or 1d, at most {}",
+            duration::format(SeriesStep::MAX)
+        )
+    })
 }
 
 fn parse_wait(text: &str) -> Result<Duration, String> {

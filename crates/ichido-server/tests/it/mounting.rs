@@ -101,7 +101,7 @@ fn action(key: &str) -> Action {
     Action::new(Method::POST, "/v1/queues/orders/messages", key, "application/json", r#"{"qty":1}"#).unwrap()
 }
 
-fn answer(outcome: Outcome) -> Response {
+pub(crate) fn answer(outcome: Outcome) -> Response {
     match outcome {
         Outcome::Done { answer, .. } | Outcome::Refused { answer, .. } => answer,
         Outcome::GaveUp { why, .. } => panic!("{why:?}"),

@@ -9,6 +9,7 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt as _;
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
+use ichido_store::ledger::limits::MAX_OPERATION_BYTES;
 use ichido_store::message::limits::{MAX_EXCERPT_BYTES, MAX_IDENTITY_BYTES, MAX_QUEUE_BYTES};
 use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use jsonschema::{Draft, Validator};
@@ -88,6 +89,7 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
     let (limit, records) = ((MAX_LIST + 1).to_string(), (MAX_UNKNOWN + 1).to_string());
     let (queue, key) = ("q".repeat(MAX_QUEUE_BYTES + 1), "k".repeat(IdempotencyKey::MAX_LEN + 1));
     let identity = "i".repeat(MAX_IDENTITY_BYTES + 1);
+    let subject = format!("operation:{}", "o".repeat(MAX_OPERATION_BYTES + 1));
     for (path, name, sample) in [
         ("/v1/messages", "queue", queue.as_str()),
         ("/v1/messages", "queue", ""),
@@ -110,6 +112,13 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
         ("/v1/dead-letters", "text", "\0"),
         ("/v1/dead-letters", "limit", &limit),
         ("/v1/alerts", "state", "resolved"),
+        ("/v1/series", "subject", "node:1"),
+        ("/v1/series", "subject", "queue:"),
+        ("/v1/series", "subject", &subject),
+        ("/v1/series", "step", "30s"),
+        ("/v1/series", "step", "0m"),
+        ("/v1/series", "step", "91d"),
+        ("/v1/series", "from", "2026-11-31T03:00:00Z"),
         ("/v1/keys/unknown", "limit", "0"),
         ("/v1/keys/unknown", "limit", &records),
         ("/v1/keys", "key", &key),
@@ -322,6 +331,7 @@ fn samples() -> Vec<String> {
         /symbol /a/0/b~0~1 /a~2 /~ // symbol \
         dead parked open discarded replaced firing resolved not_done done unknown \
         queued sending failed sent cancelled BROKER_5XX TEAPOT \
+        queue:orders destination:shop operation:a:b queues operations 5m 90d 91d \
         text/plain application/json text/plain; text a/b/c AA== AB== AAA= AAB= AAAA A AA AA= 0123456789abcdef";
     let deep = [64, 65].map(|steps| "/a".repeat(steps));
     plain.split_whitespace().chain(odd).map(str::to_owned).chain(long).chain(deep).collect()
@@ -514,6 +524,9 @@ impl DescribedOperation<'_> {
         // One of the two.
         if self.path == "/v1/keys" && !["key", "hash"].contains(&name) {
             query.push(("key", "x"));
+        }
+        if self.path == "/v1/series" && name != "subject" {
+            query.push(("subject", "queues"));
         }
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         sent.target = format!("{}?{query}", self.app.target(&self.path));
