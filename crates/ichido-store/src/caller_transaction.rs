@@ -166,7 +166,7 @@ impl<'t> CallerTransaction<'t> {
     }
 
     /// Returns whether it is on the store's database, not only on one of the same kind.
-    pub(crate) fn is_on_store(self) -> StoreFuture<'t, bool> {
+    pub(crate) fn shares_database(self) -> StoreFuture<'t, bool> {
         Box::pin(async move {
             match self {
                 Self::Postgres(connection, postgres, _) => postgres.is_database_of(connection).await,

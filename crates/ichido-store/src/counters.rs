@@ -88,7 +88,9 @@ impl Counters {
     pub fn dead(&self, queue: &str, took: Option<Duration>) {
         self.of_queue(queue, |counted| {
             counted.dead += 1;
-            took.into_iter().for_each(|took| counted.left.add(took));
+            if let Some(took) = took {
+                counted.left.add(took);
+            }
         });
     }
 

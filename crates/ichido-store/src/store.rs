@@ -182,7 +182,7 @@ impl Store {
 
     /// Returns whether a caller's connection leads to this store's database, not only to one of the same kind.
     pub async fn is_database_of(&self, connection: &mut impl CallerConnection) -> Result<bool, StoreError> {
-        self.in_transaction(connection)?.is_on_store().await
+        self.in_transaction(connection)?.shares_database().await
     }
 
     /// Returns the counters of this process, to count more.

@@ -12,13 +12,21 @@ use super::TidyFinding;
 use crate::command_line::CommandLine;
 
 /// Each crate, and those of our crates that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("ichido-core", &[]),
     ("ichido-boundary", &["ichido-core"]),
     ("ichido-store", &["ichido-core"]),
     (
         "ichido",
-        &["ichido-core", "ichido-client", "ichido-http", "ichido-store", "http-for-tests", "nats-for-tests"],
+        &[
+            "ichido-core",
+            "ichido-client",
+            "ichido-http",
+            "ichido-store",
+            "http-for-tests",
+            "nats-for-tests",
+            "process-for-tests",
+        ],
     ),
     ("ichido-llm", &["ichido-core", "ichido-http", "ichido-store", "ichido", "fake-llm"]),
     ("ichido-bedrock", &["ichido-core", "ichido-http", "ichido", "ichido-llm", "fake-llm"]),
@@ -26,7 +34,15 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("ichido-client", &["ichido-core", "ichido-http", "http-for-tests"]),
     (
         "ichido-server",
-        &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-llm", "ichido-client"],
+        &[
+            "ichido-core",
+            "ichido-http",
+            "ichido-store",
+            "ichido",
+            "ichido-llm",
+            "ichido-client",
+            "process-for-tests",
+        ],
     ),
     ("ichido-proxy", &["ichido-core", "ichido-boundary", "ichido-http", "ichido-store", "ichido"]),
     ("ichido-mock-broker", &["ichido-core", "ichido-http"]),
@@ -66,6 +82,8 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("http-for-tests", &[]),
     // Starts an external server.
     ("nats-for-tests", &[]),
+    // Starts the test program again.
+    ("process-for-tests", &[]),
     // The chores check the crates from outside, so a crate that does not compile can still be checked.
     ("xtask", &[]),
 ];

@@ -208,7 +208,7 @@ async fn record_and_apply(
     undone: &str,
     change: impl Future<Output = Result<(), StoreError>>,
 ) -> Result<(), Problem> {
-    api.store.actions().add(&record).await?;
+    api.store.actions().record(&record).await?;
     let Err(error) = change.await else { return Ok(()) };
     let undone = AuditAction {
         kind: undone.to_owned(),
@@ -217,7 +217,7 @@ async fn record_and_apply(
         detail: Some("the store failed".to_owned()),
         ..record
     };
-    if let Err(error) = api.store.actions().add(&undone).await {
+    if let Err(error) = api.store.actions().record(&undone).await {
         tracing::error!(%error, about = undone.about, "failed to record failed destination change");
     }
     Err(error.into())

@@ -158,7 +158,9 @@ pub(super) async fn get_series(
         .map_err(|error| Problem::new(Code::ParameterInvalid, error.to_string()))?;
     let points = api.store.series().read(&subject, &range).await?;
     let mut total = SubjectCounts::default();
-    points.iter().for_each(|point| total.add(&point.counts));
+    for point in points {
+        total.add(&point.counts);
+    }
     if total == SubjectCounts::default() {
         check_subject(&api, &caller, &subject).await?;
     }

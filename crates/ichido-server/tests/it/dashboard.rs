@@ -19,8 +19,8 @@ use tower_service::Service as _;
 use uuid::Uuid;
 
 use crate::mounting::{config, token_of};
-use crate::own_process;
-use crate::statement_log::{Logged, for_each_statement};
+use process_for_tests::own_process;
+use process_for_tests::statement_log::{Logged, for_each_statement};
 
 /// Enough for several pages of messages.
 const MANY: u32 = 130;

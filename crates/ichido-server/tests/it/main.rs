@@ -4,10 +4,5 @@
 
 mod dashboard;
 mod mounting;
-#[path = "../../../ichido/tests/it/own_process.rs"]
-mod own_process;
-#[expect(dead_code, reason = "the level is for another crate's tests")]
-#[path = "../../../ichido/tests/it/statement_log.rs"]
-mod statement_log;
 mod series;
 mod typed;

@@ -11,7 +11,7 @@ use crate::transaction::Transaction;
 
 impl<'s> Actions<'s> {
     /// Records an action that changes no other row, such as the start of a bulk operation or its end.
-    pub fn add(self, action: &'s AuditAction) -> StoreFuture<'s, ()> {
+    pub fn record(self, action: &'s AuditAction) -> StoreFuture<'s, ()> {
         Box::pin(async move {
             action.check()?;
             let work = async |transaction: &mut Transaction<'_>| transaction.record(action).await.map(Some);

@@ -44,7 +44,7 @@ pub async fn request_stop(store: &Store, operation: Uuid, actor: &str) -> Result
                 detail: None,
                 ..last.action.clone()
             };
-            store.actions().add(&action).await?;
+            store.actions().record(&action).await?;
             Ok(StopRequest::Accepted)
         }
         _ => Ok(StopRequest::Ended),
@@ -56,7 +56,7 @@ impl BulkOperation {
         let reason = self.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
         let detail =
             format!("{}; {} of {}{reason}", describe_filter(&self.filter), found.eligible, found.matched);
-        self.store.actions().add(&self.action(operation, ("none", STARTED), detail)).await
+        self.store.actions().record(&self.action(operation, ("none", STARTED), detail)).await
     }
 
     pub(super) async fn record_end(&self, report: &BulkReport) -> Result<(), StoreError> {
@@ -70,7 +70,7 @@ impl BulkOperation {
         let BulkReport { moved, refused, gone, .. } = report;
         let refused: u64 = refused.values().sum();
         let detail = format!("moved={moved} refused={refused} gone={gone}");
-        self.store.actions().add(&self.action(report.operation, (STARTED, to), detail)).await
+        self.store.actions().record(&self.action(report.operation, (STARTED, to), detail)).await
     }
 
     /// Returns how it ends if it was stopped here or by another process.

@@ -13,9 +13,9 @@ use ichido_store::message::limits::MAX_PAGE;
 use ichido_store::message::{ClaimOptions, NewMessage, Note, Settlement};
 use uuid::Uuid;
 
-use crate::own_process;
-use crate::statement_log::{Logged, for_each_statement};
 use crate::worker::fixture::{QUEUE, WorkerFixture, key, many, queue};
+use process_for_tests::own_process;
+use process_for_tests::statement_log::{Logged, for_each_statement};
 
 const LETTERS: u32 = 10_500;
 /// The statements of one batch: the stop check, a page, the queues' facts; begin, lock, take, events, ready, requests to cancel,

@@ -11,7 +11,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::once::fixture::{Mode, OnceFixture, RequestGate, keyed, name_of, post, respond};
-use crate::own_process;
+use process_for_tests::own_process;
 
 /// Captures every log line, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());

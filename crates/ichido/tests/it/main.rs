@@ -9,8 +9,6 @@ mod logs;
 mod meters;
 mod nats;
 mod once;
-mod own_process;
-mod statement_log;
 mod testing;
 mod transaction_statements;
 mod warnings;

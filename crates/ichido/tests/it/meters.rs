@@ -11,7 +11,7 @@ use ichido::once::{KeyNeed, SameContent};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 use crate::once::fixture::{AFTER_LEASE, Mode, OnceFixture, RequestGate, keyed, post, respond};
-use crate::own_process;
+use process_for_tests::own_process;
 
 /// Counters by name and labels.
 #[derive(Clone, Default)]

@@ -14,9 +14,9 @@ use sqlx::{ConnectOptions as _, Postgres};
 use tracing::Level;
 
 use crate::once::fixture::{Mode, OnceFixture, keyed};
-use crate::own_process;
-use crate::statement_log::{Logged, for_each_statement};
 use crate::worker::fixture::{QUEUE, WorkerFixture, message};
+use process_for_tests::own_process;
+use process_for_tests::statement_log::{Logged, for_each_statement};
 
 /// The level at which the handlers' connections log. The store's own have another.
 const OF_HANDLERS: Level = Level::INFO;

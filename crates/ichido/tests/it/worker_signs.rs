@@ -26,11 +26,11 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
-use crate::own_process;
 use crate::worker::fixture::{
     AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, LEASE, QUEUE, WorkerFixture, backoff, many, message_of,
     poll_pause, queue,
 };
+use process_for_tests::own_process;
 
 /// Recorded values by metric and labels; for a histogram, how many values.
 #[derive(Clone, Default)]

@@ -200,7 +200,7 @@ both_databases! {
     #[test]
     async fn actions_are_listed_page_by_page_and_by_their_subject(fixture: StoreFixture) {
         for to in ["started", "stopping", "stopped"] {
-            fixture.store.actions().add(&operation(to)).await.unwrap();
+            fixture.store.actions().record(&operation(to)).await.unwrap();
         }
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
         let first = fixture.store.actions().list(None, 2).await.unwrap();
@@ -215,7 +215,7 @@ both_databases! {
     #[test]
     async fn actions_are_sealed_and_one_that_was_changed_or_removed_is_named(fixture: StoreFixture) {
         for to in ["started", "ended"] {
-            fixture.store.actions().add(&operation(to)).await.unwrap();
+            fixture.store.actions().record(&operation(to)).await.unwrap();
         }
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         seal(&fixture.store, 100).await;

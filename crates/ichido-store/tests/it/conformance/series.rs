@@ -55,7 +55,9 @@ async fn send(store: &Store, took: &[Duration]) {
 
 fn total(points: &[SeriesPoint]) -> SubjectCounts {
     let mut total = SubjectCounts::default();
-    points.iter().for_each(|point| total.add(&point.counts));
+    for point in points {
+        total.add(&point.counts);
+    }
     total
 }
 
@@ -231,7 +233,7 @@ both_databases! {
         send(store, &[MINUTE]).await;
         fixture.pass(MINUTE);
         send(store, &[MINUTE]).await;
-        fixture.pass(MINUTES_KEPT - 2 * MINUTE);
+        fixture.pass(MINUTES_KEPT.saturating_sub(2 * MINUTE));
         assert_eq!(store.series().sweep().await.unwrap(), 0);
         fixture.pass(MINUTE);
         assert_eq!(store.series().sweep().await.unwrap(), 0, "it is not rolled up yet");
@@ -241,7 +243,7 @@ both_databases! {
         fixture.pass(MINUTE);
         assert_ne!(store.series().sweep().await.unwrap(), 0);
         assert_eq!((minutes().await, hours().await), (0, 2));
-        fixture.pass(HOURS_KEPT - MINUTES_KEPT - 2 * MINUTE);
+        fixture.pass(HOURS_KEPT.saturating_sub(MINUTES_KEPT + 2 * MINUTE));
         assert_eq!((store.series().sweep().await.unwrap(), hours().await), (0, 2));
         fixture.pass(2 * MINUTE);
         assert_ne!(store.series().sweep().await.unwrap(), 0);

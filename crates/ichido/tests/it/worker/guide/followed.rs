@@ -12,8 +12,8 @@ use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{MessageFilter, MessageRow};
 use ichido_store::testing::sqlite;
 
-use crate::own_process;
 use crate::worker::fixture::poll_pause;
+use process_for_tests::own_process;
 
 mod on_postgres;
 

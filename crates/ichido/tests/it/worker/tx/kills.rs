@@ -27,9 +27,9 @@ use ichido_store::testing::while_busy;
 use sqlx::{Postgres, Sqlite};
 
 use super::business::{AnyTx, Business, Order, Receipt};
-use crate::own_process;
-use crate::statement_log::{Logged, for_each_statement};
 use crate::worker::fixture::{BACKOFF, QUEUE, WorkerFixture, many, poll_pause};
+use process_for_tests::own_process;
+use process_for_tests::statement_log::{Logged, for_each_statement};
 
 const URL: &str = "ICHIDO_TX_URL";
 /// How many processes there were before this one.

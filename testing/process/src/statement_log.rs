@@ -1,19 +1,23 @@
 //! The statements of sqlx, for tests that count them. They belong to the process, so such a test needs its own.
+//!
+//! Guarantee: every statement of the process is shown once, after it has ended.
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
 
 /// A statement. BEGIN is not logged.
-pub(crate) struct Logged {
+pub struct Logged {
     /// The level at which its connection logs.
-    pub(crate) level: Level,
-    pub(crate) text: String,
-    pub(crate) rows: u64,
+    pub level: Level,
+    /// Its text, without the spaces around it.
+    pub text: String,
+    /// How many rows it returned.
+    pub rows: u64,
 }
 
 /// Shows every statement to `each`, after it has ended.
-pub(crate) fn for_each_statement(each: fn(&Logged)) {
+pub fn for_each_statement(each: fn(&Logged)) {
     tracing::subscriber::set_global_default(StatementLog(each)).unwrap();
 }
 

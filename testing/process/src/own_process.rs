@@ -1,6 +1,8 @@
 //! Tests that change their whole process, each in its own process.
 //!
 //! Such a test has two parts: a child, which is ignored and does nothing in another process, and the test, which starts it.
+//!
+//! Guarantee: a child that does not exist, or does not pass, fails the test.
 
 use std::process::Command;
 
@@ -8,12 +10,12 @@ use std::process::Command;
 const VARIABLE: &str = "ICHIDO_OWN_PROCESS";
 
 /// Whether this process is a child.
-pub(crate) fn is_own() -> bool {
+pub fn is_own() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
 /// A child in its own process, by its full name.
-pub(crate) fn command(child: &str) -> Command {
+pub fn command(child: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", child, "--nocapture"]).env(VARIABLE, "yes");
     command
@@ -21,7 +23,7 @@ pub(crate) fn command(child: &str) -> Command {
 
 /// Runs a child to its end. It must exist and pass.
 #[track_caller]
-pub(crate) fn assert_passes(child: &str) {
+pub fn assert_passes(child: &str) {
     let output = command(child).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
