@@ -12,6 +12,8 @@
 //! [`Messages::delete_sealed`](crate::Messages::delete_sealed) leaves a reason for what is missing, and
 //! [`AuditTrail::prune`](crate::AuditTrail::prune) frees the space of seals whose entries are all deleted.
 //!
+//! [`AuditTrail::list`](crate::AuditTrail::list) lists what people did, with the seal of each entry.
+//!
 //! [`AuditTrail::seal_keys`](crate::AuditTrail::seal_keys) does the same for settled key records: it writes a list of them, and
 //! an entry that proves the list. Requests do nothing for it.
 //!
@@ -34,10 +36,12 @@
 // SPEC F5.
 
 pub(crate) mod keys;
+pub(crate) mod listing;
 pub(crate) mod location;
 pub(crate) mod trail;
 
 pub use keys::{KeysSealed, MAX_SEAL_KEYS};
+pub use listing::{AuditFilter, AuditPage, ListedEntry, SealState};
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -158,7 +158,7 @@ pub(super) async fn get_series(
         .map_err(|error| Problem::new(Code::ParameterInvalid, error.to_string()))?;
     let points = api.store.series().read(&subject, &range).await?;
     let mut total = SubjectCounts::default();
-    for point in points {
+    for point in &points {
         total.add(&point.counts);
     }
     if total == SubjectCounts::default() {

@@ -11,6 +11,7 @@ use ichido_core::audit::verify::{AuditReport, CheckedSeal, Verifier};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::{Sqlite, without_clock};
+use crate::audit::listing::is_for_people;
 use crate::audit::{
     AuditSealed, SEALS_PAGE, entries, entry, find_misfits, first_seen, first_seen_in, next_seal, previous,
     stored, trail,
@@ -59,6 +60,12 @@ impl Sqlite {
             return Err(StoreError::Busy);
         }
         trail::add(&mut tx.db_connection(), &seal, &leaves).await?;
+        let listed: Vec<EntryId> =
+            entries.iter().filter(|entry| is_for_people(entry)).map(|entry| entry.id).collect();
+        if !listed.is_empty() {
+            let values = [SqlValue::Rows(&trail::ids(&listed)), seal.number.cast_signed().into()];
+            tx.db_connection().execute(sqlite_only!("seal_note"), &values).await?;
+        }
         tx.commit().await?;
         let misfits = u32::try_from(misfits.len()).unwrap_or(u32::MAX);
         Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count, misfits })

@@ -1,12 +1,16 @@
 //! The audit trail: sealed, verified, and pruned with its subjects.
 
 use ichido_core::audit::AuditKey;
+use ichido_core::audit::entry::EntryId;
 use ichido_core::audit::seal::SealHead;
 use ichido_core::audit::verify::AuditReport;
 use ichido_core::time::Timestamp;
 
 use super::AuditTrail;
-use crate::audit::{self, AuditPruned, AuditSealed, KeysSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS, trail};
+use crate::audit::{
+    self, AuditFilter, AuditPage, AuditPruned, AuditSealed, KeysSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS,
+    listing, trail,
+};
 use crate::driver::{on, retry_read};
 use crate::future::StoreFuture;
 use crate::key_sealing;
@@ -47,6 +51,19 @@ impl<'s> AuditTrail<'s> {
             let row = self.0.driver.optional(shared!("seal_last"), &[]).await?;
             row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
         })
+    }
+
+    /// Lists entries for people, newest first: those with an actor, and those about anything but messages. Entries of workers
+    /// are in the history of their message. `before` is [`AuditPage::next`]. At most
+    /// [`limits::MAX_PAGE`](crate::message::limits::MAX_PAGE).
+    // SPEC F5.
+    pub fn list(
+        self,
+        filter: &'s AuditFilter,
+        before: Option<EntryId>,
+        limit: u32,
+    ) -> StoreFuture<'s, AuditPage> {
+        Box::pin(async move { listing::page(&self.0.driver, filter, before, limit).await })
     }
 
     /// Verifies the whole trail as of one moment.

@@ -7,6 +7,7 @@ mod actions;
 mod alerts;
 mod answers;
 mod audit;
+mod audit_list;
 mod audit_rules;
 mod batches;
 mod bounds;

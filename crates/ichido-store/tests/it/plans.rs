@@ -73,6 +73,49 @@ async fn add_present(connection: &mut PgConnection) {
     }
 }
 
+/// Adds what people did, nine in ten a requeue by one of them, and seals.
+async fn add_actions(connection: &mut PgConnection) {
+    for statement in [
+        "INSERT INTO ichido.events (message_id, fence, step, at, from_state, to_state, kind, attempts, deaths, effect, actor, position) \
+         SELECT gen_random_uuid(), 1000000 + n, 0, now(), 'dead', 'queued', CASE WHEN n % 10 = 0 THEN 'decided' ELSE 'requeued' END, 0, 0, \
+         'not_done', CASE WHEN n % 100 = 0 THEN 'pete' ELSE 'olivia' END, n FROM generate_series(1, 20000) n",
+        "INSERT INTO ichido.seals SELECT n, n, n + 1, now(), now(), now(), 1, n, sha256('x'), sha256('x'), false, sha256('x'), '', NULL \
+         FROM generate_series(1, 20000) n",
+        "VACUUM ANALYZE ichido.events",
+        "VACUUM ANALYZE ichido.seals",
+    ] {
+        connection.execute(statement).await.expect("actions");
+    }
+}
+
+async fn audit_lists_go_by_their_indexes(connection: &mut PgConnection) {
+    add_actions(connection).await;
+    let before = "1019000, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 0";
+    let subject = "'ffffffff-ffff-ffff-ffff-ffffffffffff', 1019000, 0, 50".to_owned();
+    for (sql, page, index) in [
+        (include_str!("../../src/sql/audit_list.sql"), format!("{before}, 50"), "events_audit"),
+        (
+            include_str!("../../src/sql/audit_list_kind.sql"),
+            format!("{before}, 50, 'decided'"),
+            "events_audit_kind",
+        ),
+        (
+            include_str!("../../src/sql/audit_list_actor.sql"),
+            format!("{before}, 50, 'pete'"),
+            "events_audit_actor",
+        ),
+        (include_str!("../../src/sql/audit_list_subject.sql"), subject, "events_pkey"),
+    ] {
+        let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
+        let listed = plan_as(connection, anew, sql, &page).await;
+        listed.assert_uses_index(index);
+        assert!(listed.buffers < 500, "{index}: {} pages: {}", listed.buffers, listed.text);
+    }
+    let entries = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], ARRAY[1000007], ARRAY[0]";
+    let seals = plan(connection, include_str!("../../src/postgres/sql/audit_seals.sql"), entries).await;
+    seals.assert_uses_index("seals_until");
+}
+
 /// Adds old dead letters, which are kept.
 async fn add_letters(connection: &mut PgConnection) {
     let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
@@ -332,6 +375,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     plan(&mut connection, include_str!("../../src/postgres/sql/rescue_left.sql"), left)
         .await
         .assert_uses_index("messages_pkey");
+    audit_lists_go_by_their_indexes(&mut connection).await;
     // Planned for each query, because an unset filter must not count.
     let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
     add_letters(&mut connection).await;

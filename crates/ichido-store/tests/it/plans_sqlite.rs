@@ -162,7 +162,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [ExpectedPlan; 58] {
+fn statements() -> [ExpectedPlan; 63] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -269,6 +269,11 @@ fn statements() -> [ExpectedPlan; 58] {
         "message_stages" by [MESSAGE_ID];
         "action_list" by ["INDEX ichido_events_actions (fence<?)"];
         "action_of" by ["ichido_events USING PRIMARY KEY (message_id=?)"];
+        "audit_list" by ["INDEX ichido_events_audit ((fence,message_id,step)<(?,?,?))", MESSAGE_ID];
+        "audit_list_kind" by ["INDEX ichido_events_audit_kind (kind=? AND (fence,message_id,step)<(?,?,?))", MESSAGE_ID];
+        "audit_list_actor" by ["INDEX ichido_events_audit_actor (actor=? AND (fence,message_id,step)<(?,?,?))", MESSAGE_ID];
+        "audit_list_subject" by ["PRIMARY KEY (message_id=? AND (fence,step)<(?,?))", MESSAGE_ID];
+        "seal_note" by ["PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
     }
 }
 

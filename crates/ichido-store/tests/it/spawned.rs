@@ -5,6 +5,7 @@ use ichido_core::ledger::{Policy, RecordName, Resolution};
 use ichido_core::lifecycle::Event;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
+use ichido_store::audit::AuditFilter;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaim, KeySettle};
@@ -86,6 +87,7 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.messages().states(&[id]).await?;
         store.actions().list(None, 1).await?;
         store.actions().of(id).await?;
+        store.audit().list(&AuditFilter::default(), None, 1).await?;
         store.messages().sweep_contents(1).await?;
         store.paces().read("d").await?;
         store.paces().write("d", 0, b"p").await?;
