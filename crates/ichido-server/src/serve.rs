@@ -15,6 +15,7 @@ mod alerts;
 mod api;
 mod arrivals;
 mod attempts;
+mod audit;
 mod batch;
 mod bulk_history;
 mod bulk_runner;
@@ -61,6 +62,7 @@ mod waiting;
 pub mod views {
     pub use super::alerts::{Alert, Alerts};
     pub use super::attempts::Attempt;
+    pub use super::audit::{AuditEntries, AuditEntry};
     pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
     pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};

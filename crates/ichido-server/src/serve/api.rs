@@ -27,7 +27,7 @@ use super::problem::{Code, Problem};
 use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
-    alerts, batch, dead_letters, destinations, error_pages, events, health, keys, messages, openapi,
+    alerts, audit, batch, dead_letters, destinations, error_pages, events, health, keys, messages, openapi,
     operations, parallelism, queues, replace, search, series, steps,
 };
 use crate::config::{Config, Intake, did_you_mean};
@@ -172,6 +172,7 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(keys::decide_key))
         .routes(routes!(alerts::list_alerts))
         .routes(routes!(series::get_series))
+        .routes(routes!(audit::list_audit))
         .routes(routes!(events::stream_events))
         .routes(routes!(error_pages::list_error_pages))
         .routes(routes!(error_pages::get_error_page))

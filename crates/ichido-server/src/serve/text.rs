@@ -23,6 +23,7 @@ use serde::{Deserialize, Deserializer};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
+use uuid::Uuid;
 
 use crate::accept;
 use crate::limits::{MAX_LIST, MAX_UNKNOWN, MAX_WAIT};
@@ -98,6 +99,13 @@ texts! {
     IdentityField, string("^[!-~]([ -~]*[!-~])?$", 1, MAX_IDENTITY_BYTES);
     /// The name of an operation in the ledger.
     OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_OPERATION_BYTES);
+    /// The name of an actor in the audit trail.
+    Actor as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_EXCERPT_BYTES);
+    /// The kind of an action in the audit trail.
+    ActionKind as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_EXCERPT_BYTES);
+    /// The id of a subject of the audit trail, such as a message's id.
+    SubjectId as Uuid = |text: &str| Uuid::try_parse(text).map_err(|_| "must be an id, as in the entries' `subject`".to_owned()),
+        text("^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$");
     /// The reason for an action.
     Reason as String = parse_reason, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// Part of an error's text.

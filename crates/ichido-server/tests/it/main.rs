@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
+mod api;
+mod audit;
 mod dashboard;
 mod mounting;
 mod series;

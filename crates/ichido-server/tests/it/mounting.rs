@@ -2,15 +2,13 @@
 
 // Spec: D11.
 
-use std::path::PathBuf;
-
 use axum::Router;
 use axum::routing::get;
 use http::Method;
 use ichido_client::{Action, Client, ClientSettings, Outcome, Response, Token};
 use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
-use ichido_server::config::{self, Config, ConfigSources};
+use ichido_server::config::Config;
 use ichido_server::serve::{mount, token};
 use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
@@ -18,7 +16,9 @@ use ichido_store::token::{NewToken, TokenRole};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-const CONFIG: &str = r#"
+use crate::api::configure;
+
+pub(crate) const CONFIG: &str = r#"
 [destinations.shop]
 kind = "http"
 url = "http://127.0.0.1:9/orders"
@@ -55,10 +55,14 @@ async fn the_api_works_inside_a_foreign_app() {
 
 /// Starts an app with its own routes and fallback; returns its address.
 pub(crate) async fn foreign_app(store: &Store) -> String {
-    let config = config();
+    app_of(store, &config()).await
+}
+
+/// Starts the same app with another configuration.
+pub(crate) async fn app_of(store: &Store, config: &Config) -> String {
     let app = Router::new()
         .route("/hello", get(async || "hello"))
-        .merge(mount(store.clone(), &config).await)
+        .merge(mount(store.clone(), config).await)
         .fallback(async || (http::StatusCode::NOT_FOUND, "not here"));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -68,14 +72,7 @@ pub(crate) async fn foreign_app(store: &Store) -> String {
 
 /// Returns the configuration of the app.
 pub(crate) fn config() -> Config {
-    let outside = ConfigSources {
-        variable: &|_| None,
-        file: &|path| std::fs::read_to_string(path),
-        named: Vec::new(),
-        folder: PathBuf::new(),
-        needs_secrets: true,
-    };
-    config::resolve("ichido.toml", CONFIG, &outside).unwrap()
+    configure(CONFIG).unwrap()
 }
 
 async fn admin(store: &Store) -> String {

@@ -332,7 +332,7 @@ fn samples() -> Vec<String> {
         dead parked open discarded replaced firing resolved not_done done unknown \
         queued sending failed sent cancelled BROKER_5XX TEAPOT \
         queue:orders destination:shop operation:a:b queues operations 5m 90d 91d \
-        text/plain application/json text/plain; text a/b/c AA== AB== AAA= AAB= AAAA A AA AA= 0123456789abcdef";
+        text/plain application/json text/plain; text a/b/c AA== AB== AAA= AAB= AAAA A AA AA= 0123456789abcdef 01995b1c-0000-7000-8000-0123456789ab";
     let deep = [64, 65].map(|steps| "/a".repeat(steps));
     plain.split_whitespace().chain(odd).map(str::to_owned).chain(long).chain(deep).collect()
 }
