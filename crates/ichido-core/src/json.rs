@@ -39,6 +39,7 @@ mod names;
 mod number;
 mod pointer;
 mod reader;
+mod redaction;
 mod string;
 mod tape;
 mod value;
@@ -48,6 +49,7 @@ pub use error::{JsonError, JsonErrorKind};
 pub use leave_out::{LeaveOut, TooManyLeftOut};
 pub use line_column::LineColumn;
 pub use pointer::{Pointer, PointerError};
+pub use redaction::{MAX_REDACTED, NothingToRestore, REDACTED, Redaction, RedactionError, Redactor};
 pub use value::{JsonValue, Kind};
 
 use string::StringText;

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use ichido_core::json::{Document, JsonValue, Pointer};
+use ichido_core::json::{Document, JsonValue, Pointer, Redaction};
 use ichido_core::text;
 use ichido_store::message::limits::MAX_TRACE_ID_BYTES;
 
@@ -41,6 +41,13 @@ impl LabelPointers {
     pub(crate) fn new(trace_id: Option<Pointer>, item: Option<Pointer>) -> Self {
         let defaults = || ITEM_DEFAULTS.iter().filter_map(|text| Pointer::parse(text).ok()).collect();
         Self { trace_id, item: item.map_or_else(defaults, |item| vec![item]) }
+    }
+
+    /// Removes pointers to redacted values: labels are shown.
+    pub(crate) fn without(mut self, redact: &Redaction) -> Self {
+        self.trace_id = self.trace_id.filter(|pointer| !redact.overlaps(pointer));
+        self.item.retain(|pointer| !redact.overlaps(pointer));
+        self
     }
 
     /// Reads the labels of a body. One that is not JSON has none.

@@ -156,7 +156,7 @@ impl fmt::Debug for JsonValue<'_, '_> {
 }
 
 /// Parses an array index as RFC 6901 writes it: digits without a leading zero.
-fn array_index(token: &str) -> Option<usize> {
+pub(super) fn array_index(token: &str) -> Option<usize> {
     match token.as_bytes() {
         [b'0'] => Some(0),
         [b'1'..=b'9', ..] if token.bytes().all(|byte| byte.is_ascii_digit()) => token.parse().ok(),

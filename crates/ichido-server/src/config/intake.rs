@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ichido_core::drain::QueueLimits;
-use ichido_core::json::{LeaveOut, Pointer};
+use ichido_core::json::{LeaveOut, Pointer, Redaction};
 
 use super::document::Section;
 use crate::labels::LabelPointers;
@@ -19,6 +19,8 @@ pub struct Intake {
     pub digest_without: Arc<LeaveOut>,
     /// Where bodies have their labels.
     pub(crate) labels: Arc<LabelPointers>,
+    /// The values that people do not see.
+    pub redact: Arc<Redaction>,
     /// How many messages may wait. Only the server enforces this.
     pub bounds: QueueLimits,
 }
@@ -35,15 +37,28 @@ impl Intake {
             let pointers = section.checked("digest_without", pointers)?;
             section.checked("digest_without", LeaveOut::new(pointers))
         });
+        let redact = section
+            .get::<Vec<String>>("redact")
+            .and_then(|texts| section.checked("redact", Redaction::parse(&texts)))
+            .unwrap_or_default();
         let pointer = |name: &str| {
-            section.get::<String>(name).and_then(|text| section.checked(name, Pointer::parse(&text)))
+            let text = section.get::<String>(name)?;
+            let pointer = section.checked(name, Pointer::parse(&text))?;
+            if redact.overlaps(&pointer) && section.has(name) {
+                section.report(
+                    name,
+                    format!("{text} is redacted, but a label is shown; point to another value"),
+                );
+            }
+            Some(pointer)
         };
-        let labels = LabelPointers::new(pointer("trace_id"), pointer("item"));
+        let labels = LabelPointers::new(pointer("trace_id"), pointer("item")).without(&redact);
         let max_waiting = section.get::<u32>("max_waiting").map(u64::from);
         Self {
             schema: schema.map(Arc::new),
             digest_without: Arc::new(digest_without.unwrap_or_default()),
             labels: Arc::new(labels),
+            redact: Arc::new(redact),
             bounds: QueueLimits { drain_within: section.get("drain_within"), max_waiting },
         }
     }

@@ -70,6 +70,7 @@ pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
         outbound_key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
         start_marks: section.get("start_marks"),
         keep_response: section.get_or_default("keep_response"),
+        redact: (*intake.redact).clone(),
         ..QueueConfig::new(section.name, section.get::<String>("destination")?)
     };
     Some(LocatedQueue { queue, intake, section })

@@ -237,6 +237,8 @@ pub(super) const QUEUE: &[Setting] = settings! {
         "JSON pointer to what names a message to people, such as a title or a URL. Dead letters, their log lines and notifications show it, cut to 200 characters. If unset, `/title`, else `/url`; if a message has none, its key."
     "keep_response": Size(0, MAX_RESPONSE_BYTES), Is("64 KiB");
         "Largest response to a successful call that is kept whole, for `http` destinations. It is returned with the message. Of a larger one, only size and digest are kept."
+    "redact": Texts, Unset("[\"/card/number\", \"/customers/*/email\"]");
+        "JSON pointers to values that people do not see, in requests and in responses; the step `*` is any member or element. The API shows `[redacted]` instead, and error texts are stored without these values. Receivers get them, and the database has them. A request that is not JSON is not shown at all. Set it on every server and worker of the queue."
     "drain_within": SOME_TIME, Unset("10m");
         "Maximum time to deliver all waiting messages at the rate of the last minute; above it, the server returns 429. If unset, there is no limit, and messages wait while the receiver is down. With a limit, an outage of the receiver becomes an outage of the API. Delayed messages and retries count as waiting."
     "max_waiting": Count(1, BILLION), Unset("100000");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use ichido::dead_letters::RequeuePolicies;
+use ichido_core::json::Redaction;
 use ichido_http::server::permits::Permits;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
@@ -32,6 +33,9 @@ use super::{
 };
 use crate::config::{Config, Intake, did_you_mean};
 use crate::limits::RequestLimits;
+
+/// Hides nothing.
+static NOTHING: Redaction = Redaction::NONE;
 
 /// The state that every handler may use.
 pub(super) struct ApiState {
@@ -97,6 +101,11 @@ impl ApiState {
     /// Returns what workers have published about dead letters.
     pub(super) async fn policies(&self) -> Result<RequeuePolicies, Problem> {
         Ok(RequeuePolicies::published(&self.store).await?)
+    }
+
+    /// Returns what people do not see of a queue's messages: nothing is hidden if it is not configured here.
+    pub(super) fn redaction(&self, queue: &str) -> &Redaction {
+        self.queues.get(queue).map_or(&NOTHING, |known| &*known.intake.redact)
     }
 
     /// Returns a queue that is served here and visible to the caller.

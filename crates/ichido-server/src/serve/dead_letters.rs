@@ -12,6 +12,7 @@ use axum::response::Response;
 use http::StatusCode;
 use ichido::dead_letters::{BulkAction, RequeuePolicies};
 use ichido::worker::OutboundKey;
+use ichido_core::json::Redaction;
 use ichido_core::time::Timestamp;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow};
 use ichido_store::facts::PublishedQueue;
@@ -108,7 +109,9 @@ pub struct Letter {
 }
 
 impl Letter {
-    fn new(published: &PublishedQueues, row: &DeadLetterRow, now: Timestamp) -> Self {
+    /// Its error was redacted when it was stored; a list reads no requests.
+    fn new(published: &PublishedQueues, row: &DeadLetterRow, now: Timestamp, redaction: &Redaction) -> Self {
+        let redactor = redaction.of_stored();
         let refused =
             |work: BulkAction| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
         let in_flight_until = row.history.doubt.map(|doubt| doubt.in_flight_until);
@@ -125,7 +128,7 @@ impl Letter {
             item: row.item.clone().unwrap_or_else(|| row.key.as_str().to_owned()),
             outbound_key,
             effect: row.effect.to_string(),
-            last_error: row.code.clone().map(|code| LastError::new(code, row.error.clone())),
+            last_error: row.code.clone().map(|code| LastError::redacted(code, row.error.clone(), &redactor)),
             attempts: row.history.attempts,
             max_attempts: row.history.max_attempts.get(),
             created_at: row.created_at.to_string(),
@@ -188,7 +191,8 @@ pub(super) async fn list_dead_letters(
         check_known(&api, &caller, filter.queue.as_ref()).await?;
     }
     let published = PublishedQueues::read(&api).await?;
-    let dead_letters: Vec<Letter> = page.iter().map(|row| Letter::new(&published, row, now)).collect();
+    let letter = |row: &DeadLetterRow| Letter::new(&published, row, now, api.redaction(row.queue.as_str()));
+    let dead_letters: Vec<Letter> = page.iter().map(letter).collect();
     let next = cursor::next(&page, limit, |last| (last.since, last.id));
     Ok(json(StatusCode::OK, &Letters { dead_letters, next }))
 }
@@ -208,7 +212,8 @@ pub(super) async fn get_dead_letter(
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let (row, now) = find_letter(&api, &caller, &id).await?;
-    Ok(json(StatusCode::OK, &Letter::new(&PublishedQueues::read(&api).await?, &row, now)))
+    let (published, redaction) = (PublishedQueues::read(&api).await?, api.redaction(row.queue.as_str()));
+    Ok(json(StatusCode::OK, &Letter::new(&published, &row, now, redaction)))
 }
 
 /// Returns a dead or parked message that the caller may see.

@@ -21,6 +21,10 @@ impl Field {
         Ok(Self { pointer, value })
     }
 
+    pub(super) fn pointer(&self) -> &Pointer {
+        &self.pointer
+    }
+
     /// Whether a request is unambiguous JSON and has this field.
     pub(super) fn is_in(&self, request: &[u8]) -> bool {
         let Ok(document) = Document::parse(request, MAX_REQUEST_BYTES) else { return false };

@@ -295,10 +295,10 @@ pub(super) async fn list_message_events(
 ) -> Result<Response, Problem> {
     let row = find_visible(&api, &caller, &id).await?;
     let transitions = api.store.messages().transitions(row.id).await?;
-    Ok(json(StatusCode::OK, &Events::new(&row, transitions)))
+    Ok(json(StatusCode::OK, &Events::new(&row, transitions, api.redaction(&row.queue))))
 }
 
-/// Returns the request of a message, byte for byte.
+/// Returns the request of a message: byte for byte, unless its queue redacts values.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/request",
@@ -315,7 +315,10 @@ pub(super) async fn get_message_request(
     let mut permit = api.bodies.empty(caller.token);
     let grown = permit.try_grow(row.request.len());
     grown.map_err(|full| Problem::from_body(BodyError::NoMemory(full)))?;
-    let mut response = Response::new(PermittedBody::body(row.request, permit));
+    let redaction = api.redaction(&row.queue);
+    let request =
+        if redaction.is_empty() { row.request } else { redaction.request(&row.request).into_owned() };
+    let mut response = Response::new(PermittedBody::body(request, permit));
     let headers = response.headers_mut();
     let content_type = HeaderValue::try_from(row.content_type);
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(MEDIA_TYPE_DEFAULT)));
@@ -360,7 +363,8 @@ async fn current_message(
     let is_in_flight = row.status == StateName::Sending;
     let cancellation = if is_in_flight { messages.cancellation(row.id).await? } else { None };
     let steps = messages.transitions(row.id).await?;
-    Ok(Message::new(row, &steps, holder, cancellation))
+    let redaction = api.redaction(&row.queue);
+    Ok(Message::new(row, &steps, holder, cancellation, redaction))
 }
 
 pub(super) fn unknown_message() -> Problem {

@@ -4,6 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ichido_core::json::{Redaction, Redactor};
 use ichido_core::lifecycle::{Event as LifecycleEvent, StateName};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{Cancellation, MessageRow, MessageSchedule, ReceiverResponse, Transition};
@@ -211,8 +212,9 @@ pub struct ResultResponse {
 }
 
 impl ResultResponse {
-    fn new(response: &ReceiverResponse) -> Self {
-        let text = response.body.as_deref().map(std::str::from_utf8);
+    fn new(response: &ReceiverResponse, redactor: &Redactor<'_>) -> Self {
+        let body = response.body.as_deref().map(|body| redactor.response(body));
+        let text = body.as_deref().map(std::str::from_utf8);
         let json = |text: &str| {
             // JSON that a usual parser refuses, such as by its depth, would make the whole message unreadable.
             let is_plain = serde_json::from_str::<serde_json::Value>(text).is_ok();
@@ -225,8 +227,7 @@ impl ResultResponse {
             has_more: !response.is_whole,
             kept: response.body.is_some(),
             body: text.and_then(Result::ok).and_then(json),
-            body_base64: response
-                .body
+            body_base64: body
                 .as_ref()
                 .filter(|_| matches!(text, Some(Err(_))))
                 .map(|body| STANDARD.encode(body)),
@@ -238,10 +239,15 @@ impl LastError {
     pub(super) const fn new(code: String, text: Option<String>) -> Self {
         Self { code, text }
     }
+
+    /// Returns an error of a message as people see it.
+    pub(super) fn redacted(code: String, text: Option<String>, redactor: &Redactor<'_>) -> Self {
+        Self { code, text: redacted(text, redactor) }
+    }
 }
 
 impl MessageFacts {
-    fn new(row: MessageRow) -> Self {
+    fn new(row: MessageRow, redactor: &Redactor<'_>) -> Self {
         Self {
             id: row.id,
             queue: row.queue,
@@ -255,7 +261,7 @@ impl MessageFacts {
             attempts: row.attempts,
             max_attempts: row.max_attempts,
             next_attempt_at: row.next_attempt.map(|at| at.to_string()),
-            last_error: row.last_error.map(|code| LastError::new(code, row.last_error_text)),
+            last_error: row.last_error.map(|code| LastError::redacted(code, row.last_error_text, redactor)),
             priority: row.priority,
             trace: row.trace,
             trace_id: row.trace_id,
@@ -273,19 +279,21 @@ impl Message {
         transitions: &[Transition],
         holder: Option<MessageHolder>,
         cancellation: Option<Cancellation>,
+        redaction: &Redaction,
     ) -> Self {
+        let redactor = redaction.of_request(&row.request);
         let last_to_sent = transitions.iter().rev().find(|step| step.to == StateName::Sent);
         let result = last_to_sent.filter(|_| row.status == StateName::Sent).map(|step| MessageResult {
             at: step.at.to_string(),
             status: step.status,
-            receipt: step.receipt.clone(),
+            receipt: redacted(step.receipt.clone(), &redactor),
             result_digest: result_digest(step),
-            response: step.response.as_ref().map(ResultResponse::new),
+            response: step.response.as_ref().map(|response| ResultResponse::new(response, &redactor)),
         });
         let replaced = transitions.iter().rev().find(|step| step.kind == LifecycleEvent::Replaced.name());
         Self {
             hops: row.hops.take(),
-            facts: MessageFacts::new(row),
+            facts: MessageFacts::new(row, &redactor),
             replaced_by: replaced.and_then(|step| step.receipt.clone()),
             held_by: holder.map(Holder::from),
             cancel_requested: cancellation.map(CancelRequest::from),
@@ -295,8 +303,9 @@ impl Message {
 }
 
 impl Listed {
-    pub(super) fn new(row: MessageRow) -> Self {
-        Self { href: href(row.id), facts: MessageFacts::new(row) }
+    /// Its error was redacted when it was stored; a list does not parse requests.
+    pub(super) fn new(row: MessageRow, redaction: &Redaction) -> Self {
+        Self { href: href(row.id), facts: MessageFacts::new(row, &redaction.of_stored()) }
     }
 }
 
@@ -308,8 +317,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(row: &MessageRow, transitions: Vec<Transition>) -> Self {
-        Self { events: Event::trail(row, transitions) }
+    pub(super) fn new(row: &MessageRow, transitions: Vec<Transition>, redaction: &Redaction) -> Self {
+        Self { events: Event::trail(row, transitions, redaction) }
     }
 }
 
@@ -347,8 +356,9 @@ pub struct Event {
 impl Event {
     /// Returns a message's trail. Its first entry, the acceptance, is the message's own row, which the audit seals.
     // Spec: D13.
-    pub(super) fn trail(row: &MessageRow, transitions: Vec<Transition>) -> Vec<Self> {
-        let rest = transitions.into_iter().map(|step| Self::new(row, step));
+    pub(super) fn trail(row: &MessageRow, transitions: Vec<Transition>, redaction: &Redaction) -> Vec<Self> {
+        let redactor = redaction.of_request(&row.request);
+        let rest = transitions.into_iter().map(|step| Self::new(row, step, &redactor));
         std::iter::once(Self::accepted(row)).chain(rest).collect()
     }
 
@@ -374,7 +384,7 @@ impl Event {
         }
     }
 
-    fn new(row: &MessageRow, step: Transition) -> Self {
+    fn new(row: &MessageRow, step: Transition, redactor: &Redactor<'_>) -> Self {
         Self {
             at: step.at.to_string(),
             result_digest: result_digest(&step),
@@ -387,14 +397,18 @@ impl Event {
             attempts: step.attempts,
             effect: step.effect.to_string(),
             error_code: step.code,
-            error_text: step.excerpt,
+            error_text: redacted(step.excerpt, redactor),
             status: step.status,
-            receipt: step.receipt,
+            receipt: redacted(step.receipt, redactor),
             fence: step.fence,
             node: step.node,
             actor: step.actor,
         }
     }
+}
+
+fn redacted(text: Option<String>, redactor: &Redactor<'_>) -> Option<String> {
+    text.map(|text| redactor.text(&text).into_owned())
 }
 
 fn result_digest(step: &Transition) -> Option<String> {

@@ -47,6 +47,8 @@ pub(super) struct ReplaceQuery {
 /// The new message has another request and a new key. To the receiver it is a new action, unrelated to the dead message. Therefore a
 /// message of unknown effect cannot be replaced, and one that took effect only with `although_done=true`. The same request gets the
 /// same response again.
+///
+/// A redacted value may stay `[redacted]` in the new request, and is then the old request's value.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/replace",
@@ -78,6 +80,14 @@ pub(super) async fn replace_message(
     };
     let mut permit = api.bodies.empty(caller.token);
     let body = read_body(&head.headers, body, api.request_limits.max_body_bytes, Some(&mut permit)).await?;
+    // The person who edited the request did not see all of it.
+    let redaction = api.redaction(&old.queue);
+    let body = if redaction.is_empty() {
+        body
+    } else {
+        let restored = redaction.restore(&body, &old.request);
+        restored.map_err(|error| Problem::new(Code::BodyUnexpected, error.to_string()))?.into_owned()
+    };
     let ParsedSubmission { message: new, schema_error } =
         build_replacement(&api, &caller, &old, key, content_type, body).await?;
     if let Some(schema_error) = schema_error {

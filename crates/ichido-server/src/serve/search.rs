@@ -96,6 +96,7 @@ pub(super) async fn list_messages(
     AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, MessageQuery>,
 ) -> Result<Response, Problem> {
     let search = MessageSearch::new(query, &caller)?;
+    search.check_redacted(&api)?;
     // Requests may be large, and a listing holds some of them, so only a few listings run at once.
     let _permit = api.listings.acquire(&caller).await;
     let queue = search.filter.queue.clone();
@@ -151,6 +152,23 @@ impl MessageSearch {
         Ok(Self { filter, field, limit: query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0) })
     }
 
+    /// Refuses a field that is redacted in a queue that is searched: whether it has a value would tell the value.
+    fn check_redacted(&self, api: &ApiState) -> Result<(), Problem> {
+        let Some(field) = &self.field else { return Ok(()) };
+        let is_searched = |name: &str| self.filter.queue.as_ref().is_none_or(|queue| queue.as_str() == name);
+        let mut searched = api.queues.keys().filter(|name| is_searched(name));
+        match searched.find(|name| api.redaction(name).overlaps(field.pointer())) {
+            None => Ok(()),
+            Some(name) => {
+                let pointer = field.pointer();
+                let detail = format!(
+                    "the field {pointer} is redacted in queue {name}, so it cannot be searched; search another field, or name another queue"
+                );
+                Err(Problem::new(Code::ParameterInvalid, detail))
+            }
+        }
+    }
+
     async fn run(mut self, api: &ApiState, caller: &ApiCaller) -> Result<MessagePage, Problem> {
         let mut page = MessagePage { messages: Vec::new(), next: None, searched_back_to: None };
         let (begin, mut last) = (self.filter.after, None);
@@ -167,7 +185,8 @@ impl MessageSearch {
                 self.filter.after = Some(row.id);
                 if fits && caller.can_see(&row.queue, &row.identity) {
                     last = Some(row.id);
-                    page.messages.push(Listed::new(row));
+                    let redaction = api.redaction(&row.queue);
+                    page.messages.push(Listed::new(row, redaction));
                 }
                 if page.messages.len() == self.limit as usize {
                     break;

@@ -6,5 +6,6 @@ mod api;
 mod audit;
 mod dashboard;
 mod mounting;
+mod redaction;
 mod series;
 mod typed;

@@ -388,6 +388,8 @@ impl Attempt {
     /// Takes what its destination gets and nothing else needs.
     pub(super) fn take_call(&mut self) -> DeliveryAttempt {
         let LeasedMessage { work, body, .. } = &mut self.leased;
+        // A queue with secrets needs the request again, to hide them in the error.
+        let body = if self.served.settings.redact.is_empty() { std::mem::take(body) } else { body.clone() };
         DeliveryAttempt {
             message: work.id,
             queue: work.queue.clone(),
@@ -398,7 +400,7 @@ impl Attempt {
             hops: hops_with_outbox(work),
             trace: work.trace.clone(),
             content_type: std::mem::take(&mut work.content_type),
-            body: std::mem::take(body),
+            body,
         }
     }
 
@@ -419,7 +421,10 @@ impl Attempt {
             Advice::Accept | Advice::AcceptAsProcessed => Event::Succeeded { fence: work.fence },
             _ => self.failed(verdict, started_at),
         };
-        AttemptReport { event, note: Note { code: verdict.code, ..self.served.keep_response(note) } }
+        AttemptReport {
+            event,
+            note: Note { code: verdict.code, ..self.served.stored(note, Some(&self.leased.body)) },
+        }
     }
 
     /// Returns what a failure means for the message: when it is tried again, if at all.

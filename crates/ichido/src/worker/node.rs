@@ -149,11 +149,16 @@ impl ServedQueue {
         }
     }
 
-    /// Drops a response that is larger than the queue keeps.
+    /// Returns what is stored of a note: no response that is larger than the queue keeps, and no secret in the error.
     // Spec: D18.
-    pub(super) fn keep_response(&self, note: Note) -> Note {
+    pub(super) fn stored(&self, note: Note, request: Option<&[u8]>) -> Note {
         let response = note.response.map(|response| response.kept_up_to(self.settings.keep_response));
-        Note { response, ..note }
+        let redact = &self.settings.redact;
+        let excerpt = note.excerpt.map(|text| {
+            let redactor = request.map_or_else(|| redact.of_stored(), |request| redact.of_request(request));
+            redactor.text(&text).into_owned()
+        });
+        Note { response, excerpt, ..note }
     }
 
     /// Returns the key that calls for a message carry.

@@ -205,7 +205,8 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
         ReconcileOutcome::Unknown { .. } => return,
     };
     let excerpt = evidence.excerpt.or_else(|| Some("looked up by key at the destination".to_owned()));
-    let evidence = served.keep_response(Note { excerpt, ..evidence });
+    // The request is not at hand; a look-up carries only its key.
+    let evidence = served.stored(Note { excerpt, ..evidence }, None);
     let due = node.clock.now().plus(wait);
     let found = if was_done { Reconciled::Done } else { Reconciled::NotDone { due } };
     let stepped = node.store.messages().reconcile(id, found, &evidence).await;

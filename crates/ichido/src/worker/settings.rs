@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use ichido_core::json::Redaction;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::pace;
 use ichido_core::retry::Retry;
@@ -95,6 +96,10 @@ pub struct QueueConfig {
     /// have responses.
     // Spec: D18.
     pub keep_response: usize,
+    /// The values in requests and responses that people do not see.
+    ///
+    /// The worker hides them in error texts before it stores or logs them; `ichido serve` hides them in everything it shows.
+    pub redact: Redaction,
 }
 
 impl QueueConfig {
@@ -111,6 +116,7 @@ impl QueueConfig {
             outbound_key: OutboundKey::Derived,
             start_marks: None,
             keep_response: limits::KEEP_RESPONSE_DEFAULT,
+            redact: Redaction::NONE,
         }
     }
 }

@@ -167,7 +167,8 @@ impl FeedState {
                     continue;
                 }
                 let Some(row) = api.store.messages().get(id).await? else { continue };
-                let trail = Event::trail(&row, api.store.messages().transitions(id).await?);
+                let steps = api.store.messages().transitions(id).await?;
+                let trail = Event::trail(&row, steps, api.redaction(&row.queue));
                 let events = trail.into_iter().map(|event| MessageEvent { message: id, event });
                 let events = events.map(|event| sse_event("message", &event)).collect();
                 self.messages.insert(id, WatchedMessage { stage, attempts, events });

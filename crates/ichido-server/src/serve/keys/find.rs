@@ -167,7 +167,8 @@ impl Lookup {
             let is_in_queue = self.queue.as_ref().is_none_or(|queue| queue.0.as_str() == row.queue);
             if is_in_queue && self.is_of_identity(&row.identity) {
                 let steps = api.store.messages().transitions(id).await?;
-                found.keys.push(KeyRecord::of_message(row, steps, api.keep_finished));
+                let redaction = api.redaction(&row.queue);
+                found.keys.push(KeyRecord::of_message(row, steps, api.keep_finished, redaction));
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ichido_core::fence::Fence;
+use ichido_core::json::Redaction;
 use ichido_core::ledger::{Expiry, KeyEntry, RecordPhase};
 use ichido_core::lifecycle::StateName;
 use ichido_store::ledger::{KeyRecord as StoredRecord, StoredResponse};
@@ -115,11 +116,16 @@ impl KeyRecord {
     }
 
     /// `keep_finished` is how long a finished message is kept.
-    pub(super) fn of_message(row: MessageRow, steps: Vec<Transition>, keep_finished: Duration) -> Self {
+    pub(super) fn of_message(
+        row: MessageRow,
+        steps: Vec<Transition>,
+        keep_finished: Duration,
+        redaction: &Redaction,
+    ) -> Self {
         let (id, key_hash) = (row.id, row.key.log_hash());
         let is_finished = matches!(row.status, StateName::Sent | StateName::Cancelled);
         let completed_at = Some(row.updated_at).filter(|_| is_finished);
-        let Message { facts, result, hops, .. } = Message::new(row, &steps, None, None);
+        let Message { facts, result, hops, .. } = Message::new(row, &steps, None, None, redaction);
         Self {
             kind: "message".to_owned(),
             operation: None,
