@@ -1,7 +1,11 @@
-//! URLs, redacted for display.
+//! URLs and header fields, redacted for display.
 //!
-//! Guarantee: the output contains no user name and password, no value of a query parameter, no fragment, and no part of a path
-//! that looks like a token.
+//! Guarantee: a URL has no user name and password, no value of a query parameter, no fragment, and no part of a path that looks
+//! like a token. A header field whose name says that it is a secret has no value.
+//!
+//! [`ichido_core::json::Redaction`] hides values of requests and responses.
+
+use ichido_core::json::REDACTED;
 
 /// Replaces a secret.
 const HIDDEN: &str = "…";
@@ -9,6 +13,16 @@ const HIDDEN: &str = "…";
 const MAX_WORD_CHARS: usize = 20;
 /// A part of a path with more digits is a token. Words such as `v1` and `index-2026` have fewer.
 const MAX_WORD_DIGITS: usize = 4;
+
+/// A header field with one of these in its name is a secret.
+const SECRET_NAMES: [&str; 9] =
+    ["auth", "cookie", "token", "secret", "password", "api-key", "apikey", "signature", "session"];
+
+/// Hides the value of a header field that is a secret by its name.
+pub(crate) fn header<'a>(name: &str, value: &'a str) -> &'a str {
+    let name = name.to_ascii_lowercase();
+    if SECRET_NAMES.iter().any(|secret| name.contains(secret)) { REDACTED } else { value }
+}
 
 /// Hides everything in a URL that may be secret; returns any other text unchanged.
 pub(crate) fn url(text: &str) -> String {
@@ -96,6 +110,23 @@ mod tests {
             ("https://ann:s3cret@a.test/@me?to=ann@a.test", "https://…@a.test"),
         ] {
             assert_eq!(url(text), shown);
+        }
+    }
+
+    #[test]
+    fn header_fields_are_hidden_by_their_names() {
+        for (name, shown) in [
+            ("content-type", "s3cret"),
+            ("etag", "s3cret"),
+            ("location", "s3cret"),
+            ("x-order-id", "s3cret"),
+            ("Set-Cookie", REDACTED),
+            ("www-authenticate", REDACTED),
+            ("authorization", REDACTED),
+            ("x-api-key", REDACTED),
+            ("x-amz-security-token", REDACTED),
+        ] {
+            assert_eq!(header(name, "s3cret"), shown, "{name}");
         }
     }
 

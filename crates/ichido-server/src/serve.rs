@@ -65,7 +65,7 @@ pub mod views {
     pub use super::audit::{AuditEntries, AuditEntry};
     pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
-    pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
+    pub use super::keys::{HeaderView, KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
     pub use super::models::{
         Accepted, CancelRequest, Counts, Event, Holder, LastError, Message, MessageFacts, MessageResult,
         Queue, ResultResponse,

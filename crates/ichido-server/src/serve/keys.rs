@@ -29,7 +29,7 @@ use super::response::json;
 use super::steps::OperatorDecision;
 use super::text;
 pub use find::{KeysFound, SearchedMessages};
-pub use view::{KeyEvent, KeyRecord, ResponseView};
+pub use view::{HeaderView, KeyEvent, KeyRecord, ResponseView};
 
 /// The page of key records.
 #[derive(Deserialize, utoipa::IntoParams)]

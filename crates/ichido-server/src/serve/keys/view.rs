@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::super::models::{Message, href};
 use crate::limits::MAX_RECORD_BODY_BYTES;
+use crate::redacted;
 
 /// What was done under a key, by a request or by a message.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -77,6 +78,19 @@ pub struct ResponseView {
     /// In base64; only for operators who name one request, and only up to 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_base64: Option<String>,
+    /// The header fields that a replay sends, in order; only for operators who name one request. Fields of one connection or one caller,
+    /// such as `set-cookie`, are not stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Vec<HeaderView>>,
+}
+
+/// A stored header field.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = StoredHeader)]
+pub struct HeaderView {
+    pub name: String,
+    /// `[redacted]` if the name says that it is a secret, as in `x-api-key`. A replay sends it.
+    pub value: String,
 }
 
 impl KeyRecord {
@@ -170,6 +184,13 @@ impl ResponseView {
             status: response.status,
             body_bytes: body.map(Vec::len),
             body_base64: shown.map(|body| STANDARD.encode(body)),
+            headers: shows_bytes.then(|| response.headers.iter().map(HeaderView::new).collect()),
         }
+    }
+}
+
+impl HeaderView {
+    fn new((name, value): &(String, Vec<u8>)) -> Self {
+        Self { value: redacted::header(name, &String::from_utf8_lossy(value)).to_owned(), name: name.clone() }
     }
 }
