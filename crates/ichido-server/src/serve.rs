@@ -17,6 +17,7 @@ mod arrivals;
 mod attempts;
 mod audit;
 mod batch;
+mod boundaries;
 mod bulk_history;
 mod bulk_runner;
 mod caller;
@@ -63,6 +64,7 @@ pub mod views {
     pub use super::alerts::{Alert, Alerts};
     pub use super::attempts::Attempt;
     pub use super::audit::{AuditEntries, AuditEntry};
+    pub use super::boundaries::{Boundaries, BoundaryFile, BoundaryFinding};
     pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
     pub use super::keys::{HeaderView, KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};

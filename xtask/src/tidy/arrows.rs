@@ -34,8 +34,10 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("ichido-client", &["ichido-core", "ichido-http", "http-for-tests"]),
     (
         "ichido-server",
+        // It shows the boundary files, and what the rules find in them.
         &[
             "ichido-core",
+            "ichido-boundary",
             "ichido-http",
             "ichido-store",
             "ichido",

@@ -1,7 +1,9 @@
 //! The server: `[serve]`. The flags of `ichido serve` win over it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use ichido_boundary::Boundary;
 use ichido_http::server::limits::Limits;
 
 use super::document::Section;
@@ -11,14 +13,19 @@ use crate::limits::RequestLimits;
 pub const LISTEN_DEFAULT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4180);
 
+/// The maximum number of boundary files. Four make a hop chain.
+const MAX_BOUNDARIES: usize = 100;
+
 /// Settings of the server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServeConfig {
     /// The address to listen on.
     pub listen: SocketAddr,
     /// Limits and timeouts of connections.
     pub limits: Limits,
     pub(crate) request_limits: RequestLimits,
+    /// The boundary files to show.
+    pub(crate) boundaries: Arc<[Boundary]>,
 }
 
 pub(super) fn read(section: &Section<'_>) -> ServeConfig {
@@ -40,5 +47,22 @@ pub(super) fn read(section: &Section<'_>) -> ServeConfig {
         max_waiters: section.get_or_default("max_waiters"),
         max_listeners: section.get_or_default("max_listeners"),
     };
-    ServeConfig { listen: listen.unwrap_or(LISTEN_DEFAULT), limits, request_limits }
+    let boundaries = boundaries(section).into();
+    ServeConfig { listen: listen.unwrap_or(LISTEN_DEFAULT), limits, request_limits, boundaries }
+}
+
+/// Reads the boundary files, and reports each that cannot be read.
+fn boundaries(section: &Section<'_>) -> Vec<Boundary> {
+    let paths = section.get_or_default::<Vec<String>>("boundaries");
+    if MAX_BOUNDARIES < paths.len() {
+        let what = format!("names {} files; name at most {MAX_BOUNDARIES}", paths.len());
+        section.report("boundaries", what);
+        return Vec::new();
+    }
+    let files = paths.iter().enumerate().filter_map(|(index, path)| {
+        let name = format!("boundaries[{index}]");
+        let text = section.checked(&name, section.source.outside.read(path))?;
+        section.checked(&name, Boundary::read(path, text.as_bytes()))
+    });
+    files.collect()
 }

@@ -88,6 +88,8 @@ const STORE: &[Setting] = settings! {
 const SERVE: &[Setting] = settings! {
     "listen": Address, Is("127.0.0.1:4180");
         "Address and port to listen on. Beyond loopback, the server starts only if a token exists."
+    "boundaries": Texts, Unset("[\"boundaries/bff_to_gateway.json\", \"boundaries/adapter.json\"]");
+        "Boundary files, relative to this file's folder, which `GET /v1/boundaries` and the dashboard show with the findings of `ichido check`. A finding does not keep the server from starting. A change needs a restart."
     "max_connections": Count(1, MAX_COUNT), Is("1024");
         "Maximum concurrent connections, and concurrent requests over all of them. Others wait up to 5 seconds, then get 503. An idle connection is closed when its slot is needed. `/livez`, `/readyz` and `/metrics` always get a response."
     "max_peer_connections": Count(1, MAX_COUNT), Unset("768");

@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::admission::Admission;
+use super::boundaries::LoadedBoundaries;
 use super::bulk_runner::BulkRunner;
 use super::caller::{ApiCaller, unknown_queue};
 use super::destinations::ConfiguredDestination;
@@ -28,8 +29,8 @@ use super::problem::{Code, Problem};
 use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
-    alerts, audit, batch, dead_letters, destinations, error_pages, events, health, keys, messages, openapi,
-    operations, parallelism, queues, replace, search, series, steps,
+    alerts, audit, batch, boundaries, dead_letters, destinations, error_pages, events, health, keys, messages,
+    openapi, operations, parallelism, queues, replace, search, series, steps,
 };
 use crate::config::{Config, Intake, did_you_mean};
 use crate::limits::RequestLimits;
@@ -63,6 +64,8 @@ pub(super) struct ApiState {
     pub(super) operations: Arc<BulkRunner>,
     /// The event feed.
     pub(super) feed: Feed,
+    /// The boundary files, with what the rules find in them.
+    pub(super) boundaries: LoadedBoundaries,
     /// How long finished messages are kept.
     pub(super) keep_finished: Duration,
     pub(super) metrics: PrometheusHandle,
@@ -182,6 +185,7 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(alerts::list_alerts))
         .routes(routes!(series::get_series))
         .routes(routes!(audit::list_audit))
+        .routes(routes!(boundaries::list_boundaries))
         .routes(routes!(events::stream_events))
         .routes(routes!(error_pages::list_error_pages))
         .routes(routes!(error_pages::get_error_page))

@@ -26,6 +26,7 @@ use tower_service::Service as _;
 
 use super::admission::Admission;
 use super::api::{ApiState, ServedQueue, router};
+use super::boundaries::LoadedBoundaries;
 use super::bulk_runner::BulkRunner;
 use super::caller::{ApiCaller, IDENTITY};
 use super::destinations::ConfiguredDestination;
@@ -154,6 +155,7 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
         parsing: BodyParser::new(),
         operations: Arc::new(BulkRunner::default()),
         feed: Feed::new(request_limits.max_listeners),
+        boundaries: LoadedBoundaries::new(config.map(|config| &*config.serve.boundaries).unwrap_or_default()),
         keep_finished: config.map_or(KEEP_FINISHED_DEFAULT, |config| config.worker.keep_finished),
         // A command serves no metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),

@@ -4,6 +4,7 @@
 
 mod api;
 mod audit;
+mod boundaries;
 mod dashboard;
 mod mounting;
 mod redaction;
