@@ -16,7 +16,6 @@ use ichido_core::settings::ConfigErrors;
 use ichido_http::server::bounds::ConnectionLimits;
 use ichido_server::config::{Config, DEFAULT_URL, ServeConfig, sqlite_file};
 use ichido_server::serve::{Access, Serving, is_open, no_token};
-use ichido_server::server_file::ServerFile;
 use ichido_server::target::StoreTarget;
 use ichido_server::{traces, worker};
 use tokio::net::TcpListener;
@@ -72,7 +71,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     worker::check_keys(&store, &setup.config, &setup.config_path).await?;
     let serving = Serving::start(&setup.config, &store, targets, access, limits).await?;
     // Commands in this folder find the server by it.
-    let _file = ServerFile::write(&setup.url, address, serving.node()).await;
+    let _file = serving.write_file(&setup.url, address).await;
     announce(&setup, address, is_open)?;
     let stops = signals.stops();
     let announced = async {
@@ -149,6 +148,6 @@ fn announce(setup: &Setup, address: SocketAddr, is_open: bool) -> Result<(), Exi
              application/json' -d '{{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}}'"
         ));
     }
-    lines.push(format!("ichido: serving on http://{address}, using {database}"));
+    lines.push(format!("ichido: serving on {}://{address}, using {database}", setup.config.serve.scheme()));
     out::print_line(lines.join("\n"))
 }

@@ -20,6 +20,7 @@ mod refusal;
 mod seats;
 mod stops;
 mod streams;
+pub mod tls;
 mod wire;
 
 use std::future::Future;
@@ -45,6 +46,7 @@ use permits::Permits;
 pub use seats::Peer;
 use seats::Seats;
 pub use stops::Stops;
+use tls::ServerTls;
 
 /// How long to pause after a failed accept, mostly for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -123,19 +125,43 @@ pub async fn serve<A: RequestHandler>(
     loss: impl Future<Output = ()>,
     detached: impl Future<Output = ()>,
 ) -> ServerEnd {
+    serve_encrypted(listener, None, answers, limits, stops, loss, detached).await
+}
+
+/// Serves requests like [`serve`], over TLS if it is given.
+pub async fn serve_encrypted<A: RequestHandler>(
+    listener: TcpListener,
+    tls: Option<Arc<ServerTls>>,
+    answers: Arc<A>,
+    limits: Limits,
+    stops: &Stops,
+    loss: impl Future<Output = ()>,
+    detached: impl Future<Output = ()>,
+) -> ServerEnd {
     let seats = Seats::new(limits.max_connections, limits.of_peer());
     // HTTP/2 carries many requests on one connection, so requests have the same limit as connections.
     let requests = || Arc::new(Permits::new(limits.max_connections, limits.of_peer()));
     let (requests, waiting) = (requests(), requests());
-    let connection = |stream: TcpStream, address: SocketAddr, stopping: watch::Receiver<bool>| {
-        let connection = ServerConnection {
+    let connection = |stream: TcpStream, address: SocketAddr, mut stopping: watch::Receiver<bool>| {
+        // Only a hint to the system: without it responses are slightly delayed.
+        drop(stream.set_nodelay(true));
+        let acceptor = tls.as_ref().map(|tls| tls.acceptor());
+        let connection = Arc::new(ServerConnection {
             answers: Arc::clone(&answers),
             limits,
             seat: seats.admit(Peer::new(address.ip())),
             requests: Arc::clone(&requests),
             waiting: Arc::clone(&waiting),
-        };
-        Arc::new(connection).serve(stream, stopping)
+        });
+        async move {
+            let stream = match acceptor {
+                None => Some(stream.into()),
+                Some(acceptor) => connection.encrypt(stream, acceptor, &mut stopping).await,
+            };
+            if let Some(stream) = stream {
+                connection.serve(stream, stopping).await;
+            }
+        }
     };
     accept(listener, limits.drain, stops, loss, || answers.stopping(), detached, connection).await
 }

@@ -85,6 +85,7 @@ use std::net::SocketAddr;
 use ichido_core::settings::ConfigErrors;
 
 use crate::Error;
+use crate::config::ServeConfig;
 pub use access::Access;
 use access::TokenStatus;
 pub use in_process::InProcessApi;
@@ -109,6 +110,16 @@ pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result
 /// The error of a server beyond loopback whose store has no token, or does not exist yet.
 pub fn no_token(address: SocketAddr, flag: &str) -> Error {
     unprotected(address, flag, "no token exists, so anybody would have access")
+}
+
+/// Refuses a server that other machines reach without encryption: everybody on the way could read its tokens and messages.
+fn check_encrypted(config: &ServeConfig, is_loopback: bool) -> Result<(), Error> {
+    if is_loopback || config.is_encrypted() {
+        return Ok(());
+    }
+    let what = "other machines can reach the server, and nothing encrypts its tokens and messages; set `tls` to a certificate and its key; \
+                or, if a proxy in front of the server encrypts, set `public_url` to its https:// address; or listen on 127.0.0.1";
+    Err(Error::Misconfigured(ConfigErrors::one("[serve]", what)))
 }
 
 fn unprotected(address: SocketAddr, flag: &str, why: &str) -> Error {

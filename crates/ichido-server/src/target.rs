@@ -185,13 +185,14 @@ impl From<String> for StoreTarget {
 pub fn server_url(config: Option<&Path>) -> Result<String, String> {
     let (config, _) = load_config(config).map_err(|faults| faults.to_string())?;
     let listen = config.as_ref().map_or(LISTEN_DEFAULT, |config| config.serve.listen);
+    let scheme = config.as_ref().map_or("http", |config| config.serve.scheme());
     let store = config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned());
     match server_file::find(&store) {
         Some(running) => Ok(running.url),
         None if listen.port() == 0 => Err(
             "the configuration sets a free port, and no server of its store runs here; start it, or pass it with --server".to_owned(),
         ),
-        None => Ok(format!("http://{}", local_address(listen))),
+        None => Ok(format!("{scheme}://{}", local_address(listen))),
     }
 }
 

@@ -16,6 +16,7 @@ use hyper_util::server::conn::auto;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::RequestHandler;
 use super::body::ResponseBody;
@@ -23,6 +24,7 @@ use super::limits::{CLOSING, Limits, MAX_HEAD_BYTES, MAX_HEADERS, MAX_STREAMS, S
 use super::permits::{Permit, Permits};
 use super::seats::{InFlightRequest, Peer, Seat};
 use super::streams::{Streams, body_yielded};
+use super::tls::ServerStream;
 use super::wire::Wire;
 use guarded_body::GuardedBody;
 
@@ -37,18 +39,40 @@ pub(super) struct ServerConnection<A> {
 }
 
 impl<A: RequestHandler> ServerConnection<A> {
+    /// Encrypts the connection; `None` if that fails or takes too long, its seat is needed, or the server stops.
+    pub(super) async fn encrypt(
+        &self,
+        stream: TcpStream,
+        tls: TlsAcceptor,
+        stopping: &mut watch::Receiver<bool>,
+    ) -> Option<ServerStream> {
+        let encrypted = tokio::select! {
+            encrypted = timeout(self.max_idle(), tls.accept(stream)) => encrypted,
+            () = self.seat.evicted() => return None,
+            _ = wait_for_stop(stopping) => return None,
+        };
+        match encrypted {
+            Ok(Ok(stream)) => return Some(ServerStream::Encrypted(Box::new(stream))),
+            Ok(Err(error)) => tracing::debug!(%error, "connection ended before it was encrypted"),
+            Err(_) => tracing::debug!("connection was not encrypted in time"),
+        }
+        None
+    }
+
     /// Serves the connection until it ends.
     ///
     /// It ends when the client closes it, a timeout expires, another connection needs its seat, or the server stops
     /// and nothing is in flight on it.
-    pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
-        // Only a hint to the system: without it responses are slightly delayed.
-        drop(stream.set_nodelay(true));
+    pub(super) async fn serve(
+        self: Arc<Self>,
+        stream: impl Into<ServerStream>,
+        mut stopping: watch::Receiver<bool>,
+    ) {
         let (busy, mut idle) = watch::channel(RequestCount::default());
         // Keep a reference here too, so the count outlives every request.
         let busy = Arc::new(busy);
         let counted = Arc::clone(&busy);
-        let wire = Wire::new(stream, Arc::clone(&self.answers), self.limits.body_idle, idle.clone());
+        let wire = Wire::new(stream.into(), Arc::clone(&self.answers), self.limits.body_idle, idle.clone());
         let io = TokioIo::new(wire);
         let this = Arc::clone(&self);
         let service = service_fn(move |request| {

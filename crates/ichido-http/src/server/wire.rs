@@ -11,13 +11,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
 
 use super::connection::RequestCount;
 use super::framing::{Framing, RejectedBytes};
 use super::refusal::{RefusalWriter, parser_fault};
+use super::tls::ServerStream;
 use super::{MalformedRequest, RequestHandler};
 
 /// The bytes that the parser gets instead of rejected ones.
@@ -28,7 +28,7 @@ const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// One accepted connection.
 pub(crate) struct Wire<A> {
-    stream: TcpStream,
+    stream: ServerStream,
     framing: Framing,
     /// The part of [`REFUSED`] that the parser has not read yet, once bytes were rejected.
     refused: Option<&'static [u8]>,
@@ -48,7 +48,7 @@ pub(crate) struct Wire<A> {
 impl<A: RequestHandler> Wire<A> {
     /// Wraps an accepted connection.
     pub(super) fn new(
-        stream: TcpStream,
+        stream: ServerStream,
         answers: Arc<A>,
         max_stall: Duration,
         requests: watch::Receiver<RequestCount>,

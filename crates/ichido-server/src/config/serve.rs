@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use ichido_boundary::Boundary;
 use ichido_http::server::limits::Limits;
+use ichido_http::server::tls::TlsFiles;
+use ichido_http::url::HttpUrl;
 
 use super::document::Section;
 use crate::limits::RequestLimits;
@@ -23,9 +25,25 @@ pub struct ServeConfig {
     pub listen: SocketAddr,
     /// Limits and timeouts of connections.
     pub limits: Limits,
+    /// The files of its certificate, if it encrypts.
+    pub tls: Option<TlsFiles>,
+    /// The URL at which callers reach it.
+    pub public_url: Option<HttpUrl>,
     pub(crate) request_limits: RequestLimits,
     /// The boundary files to show.
     pub(crate) boundaries: Arc<[Boundary]>,
+}
+
+impl ServeConfig {
+    /// Returns the scheme of the server's own address.
+    pub const fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Returns whether connections from other machines are encrypted: by the server itself, or by a proxy in front of it.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.tls.is_some() || self.public_url.as_ref().is_some_and(|url| url.is_tls)
+    }
 }
 
 pub(super) fn read(section: &Section<'_>) -> ServeConfig {
@@ -48,7 +66,16 @@ pub(super) fn read(section: &Section<'_>) -> ServeConfig {
         max_listeners: section.get_or_default("max_listeners"),
     };
     let boundaries = boundaries(section).into();
-    ServeConfig { listen: listen.unwrap_or(LISTEN_DEFAULT), limits, request_limits, boundaries }
+    let tls = section.section("tls").and_then(|inside| {
+        let file = |name: &str| Some(section.source.outside.folder.join(inside.get::<String>(name)?));
+        Some(TlsFiles { cert: file("cert")?, key: file("key")? })
+    });
+    let public_url = section
+        .get::<String>("public_url")
+        .and_then(|url| section.checked("public_url", HttpUrl::parse_base(&url)))
+        .map(|(url, _)| url);
+    let listen = listen.unwrap_or(LISTEN_DEFAULT);
+    ServeConfig { listen, limits, tls, public_url, request_limits, boundaries }
 }
 
 /// Reads the boundary files, and reports each that cannot be read.

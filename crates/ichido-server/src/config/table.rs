@@ -87,7 +87,11 @@ const STORE: &[Setting] = settings! {
 
 const SERVE: &[Setting] = settings! {
     "listen": Address, Is("127.0.0.1:4180");
-        "Address and port to listen on. Beyond loopback, the server starts only if a token exists."
+        "Address and port to listen on. Beyond loopback, the server starts only if a token exists, and only with `tls` or an https `public_url`."
+    "tls": One(&[TLS]), Unset("{ cert = \"server.pem\", key = \"server.key\" }");
+        "Certificate and key, for HTTPS. The files are read again within 10 seconds after they change."
+    "public_url": Text, Unset("https://ichido.example.com");
+        "URL at which callers reach the server. If it is https without `tls`, a proxy in front of the server encrypts."
     "boundaries": Texts, Unset("[\"boundaries/bff_to_gateway.json\", \"boundaries/adapter.json\"]");
         "Boundary files, relative to this file's folder, which `GET /v1/boundaries` and the dashboard show with the findings of `ichido check`. A finding does not keep the server from starting. A change needs a restart."
     "max_connections": Count(1, MAX_COUNT), Is("1024");
@@ -116,6 +120,13 @@ const SERVE: &[Setting] = settings! {
         "Maximum requests that wait (`?wait=5s`) for their message's outcome, and never more than half of `max_connections`. Others get a response immediately."
     "max_listeners": Count(0, MAX_LISTENERS), Is("64");
         "Maximum concurrent listeners on `/v1/events`; others get 503."
+};
+
+pub(super) const TLS: &[Setting] = settings! {
+    "cert": Path, Required("server.pem");
+        "File with the certificate in PEM format, followed by those that issued it."
+    "key": Path, Required("server.key");
+        "File with its private key in PEM format."
 };
 
 const WORKER: &[Setting] = settings! {

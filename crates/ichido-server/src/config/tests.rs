@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::worker::OutboundKey;
+use ichido_core::json::Redaction;
 use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
 
 use super::*;
@@ -47,6 +49,12 @@ pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Res
             Some("folder/broken.json") => Ok("{\n\"items\": {\"$ref\": \"b.json\"}}".to_owned()),
             Some("folder/mail-ca.pem" | "folder/nats-ca.pem") => {
                 Ok(rcgen::generate_simple_self_signed(["mail.example.com".to_owned()]).unwrap().cert.pem())
+            }
+            Some(name) if name.starts_with("folder/boundaries/") => {
+                let known = ichido_boundary::STARTING.iter().find(|(file, _)| name.ends_with(file));
+                known
+                    .map(|(_, text)| (*text).to_owned())
+                    .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
             }
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         },
@@ -110,13 +118,17 @@ fn every_setting_in_the_commented_file_is_accepted() {
     assert!(config.worker.audit_key.take().is_some(), "an example, since it has no default");
     let of_peer = config.serve.limits.max_peer_connections.take();
     assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by max_connections");
+    assert_eq!(config.serve.boundaries.len(), 2, "examples too");
+    config.serve.boundaries = Arc::default();
+    assert!(config.serve.tls.take().is_some() && config.serve.public_url.take().is_some());
     assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
     // Settings that are shown as absent show their default.
     let bare = resolved(&commented_file());
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
     assert_eq!(config.store.max_connections, bare.store.max_connections);
     assert_eq!(format!("{:?}", config.serve), format!("{:?}", bare.serve));
-    let shown = QueueConfig { start_marks: None, ..config.queues[0].clone() };
+    assert!(!config.queues[0].redact.is_empty());
+    let shown = QueueConfig { start_marks: None, redact: Redaction::NONE, ..config.queues[0].clone() };
     assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
 }
 

@@ -69,6 +69,11 @@ impl Access {
         Self { store, is_loopback: false, cached, reading }
     }
 
+    /// Returns whether only this machine can reach the server.
+    pub(super) const fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
     /// Returns whether there are tokens.
     pub(super) async fn token_status(&self) -> Result<TokenStatus, StoreError> {
         let CachedTokens { tokens, .. } = self.fetch().await?;

@@ -4,13 +4,16 @@
 //! finished, and then the worker ends without losing anything; after the second both end immediately. Losing the database file is
 //! a stop too, after which the worker ends immediately: nothing that it does could be stored.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::worker::{DestinationConfig, WorkerHandle};
+use ichido_core::settings::ConfigErrors;
 use ichido_http::server::limits::{Limits, MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits::Permits;
-use ichido_http::server::{ServerEnd, Stops, serve};
+use ichido_http::server::tls::ServerTls;
+use ichido_http::server::{ServerEnd, Stops, serve_encrypted};
 use ichido_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -21,6 +24,7 @@ use super::access::Access;
 use super::admission::Admission;
 use super::api::ApiState;
 use super::bulk_runner;
+use super::check_encrypted;
 use super::in_process;
 use super::metrics;
 use super::server::{self, ApiServer};
@@ -28,6 +32,7 @@ use super::waiting::OutcomeWaiters;
 use crate::Error;
 use crate::config::Config;
 use crate::limits::{WAITERS_SHARE, WORKER_START_TIMEOUT};
+use crate::server_file::ServerFile;
 use crate::worker;
 
 /// A server that is ready to serve requests.
@@ -38,6 +43,9 @@ pub struct Serving {
     worker: Arc<WorkerHandle>,
     operations: Arc<bulk_runner::BulkRunner>,
     upkeep: JoinHandle<()>,
+    tls: Option<Arc<ServerTls>>,
+    /// Reads the certificate again when it changes.
+    reload: Option<JoinHandle<()>>,
     /// The longest lease of a queue, for the message after an immediate stop.
     max_lease: Duration,
 }
@@ -51,6 +59,16 @@ impl Serving {
         access: Access,
         limits: Limits,
     ) -> Result<Self, Error> {
+        check_encrypted(&config.serve, access.is_loopback())?;
+        let tls = config.serve.tls.clone().map(ServerTls::load).transpose();
+        let tls = tls.map_err(|error| {
+            Error::Misconfigured(ConfigErrors::one(
+                "[serve] tls",
+                format!("{error}; fix the file, or name another"),
+            ))
+        })?;
+        let tls = tls.map(Arc::new);
+        let reload = tls.clone().map(|tls| tokio::spawn(tls.keep_current()));
         let recorder = metrics::install_recorder()?;
         server::describe_metrics();
         let upkeep = tokio::spawn(metrics::run_upkeep(recorder.clone()));
@@ -73,7 +91,8 @@ impl Serving {
         };
         let server = Arc::new(ApiServer::new(api, access, limits));
         let store = store.clone();
-        Ok(Self { server, store, limits, worker, operations, upkeep, max_lease: worker::max_lease(config) })
+        let max_lease = worker::max_lease(config);
+        Ok(Self { server, store, limits, worker, operations, upkeep, tls, reload, max_lease })
     }
 
     /// Returns the id of its worker among the nodes.
@@ -81,11 +100,22 @@ impl Serving {
         self.worker.id()
     }
 
+    /// Writes the server's address beside its store, so commands there find it.
+    ///
+    /// `None` as in [`ServerFile::write`], and if the server encrypts: its certificate is for another name than this machine's.
+    pub async fn write_file(&self, store_url: &str, address: SocketAddr) -> Option<ServerFile> {
+        if self.tls.is_some() {
+            return None;
+        }
+        ServerFile::write(store_url, address, self.node()).await
+    }
+
     /// Serves until it is asked to stop, then ends gracefully unless it is asked again.
     pub async fn until(self, listener: TcpListener, stops: &Stops) -> Result<(), Error> {
         let loss = async { _ = self.store.files_lost().await };
         let ready = std::future::ready(());
-        let ended = serve(listener, Arc::clone(&self.server), self.limits, stops, loss, ready).await;
+        let (tls, server) = (self.tls.clone(), Arc::clone(&self.server));
+        let ended = serve_encrypted(listener, tls, server, self.limits, stops, loss, ready).await;
         if !matches!(ended, ServerEnd::Interrupted { .. }) {
             self.operations.wait_until_done().await;
         }
@@ -99,6 +129,7 @@ impl Serving {
             }
         };
         self.upkeep.abort();
+        self.reload.iter().for_each(JoinHandle::abort);
         stopped
     }
 

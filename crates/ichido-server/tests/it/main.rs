@@ -9,4 +9,5 @@ mod dashboard;
 mod mounting;
 mod redaction;
 mod series;
+mod tls;
 mod typed;

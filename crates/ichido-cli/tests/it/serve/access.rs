@@ -226,6 +226,10 @@ async fn public_address_requires_a_token_to_start() {
         "nor does that open this machine"
     );
     let token = fixture.token(&["root", "--role", "admin"]);
+    let err = refused_start("0.0.0.0:0");
+    assert!(err.contains("nothing encrypts its tokens") && err.contains("`public_url`"), "{err}");
+    std::fs::write(fixture.folder.path().join(".env"), "ICHIDO__SERVE__PUBLIC_URL=https://ichido.example\n")
+        .unwrap();
     let server = fixture.serve(&["--listen", "0.0.0.0:0"]);
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.address.port()));
     let mut client = RawClient::connect(address).await;
