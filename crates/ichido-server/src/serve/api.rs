@@ -29,8 +29,8 @@ use super::problem::{Code, Problem};
 use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
-    alerts, audit, batch, boundaries, dead_letters, destinations, error_pages, events, health, keys, messages,
-    openapi, operations, parallelism, queues, replace, search, series, steps,
+    alerts, audit, batch, boundaries, dead_letters, destinations, error_pages, events, health, keys,
+    messages, openapi, operations, parallelism, queues, replace, search, series, steps,
 };
 use crate::config::{Config, Intake, did_you_mean};
 use crate::limits::RequestLimits;

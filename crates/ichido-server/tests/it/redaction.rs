@@ -224,7 +224,7 @@ async fn redacted_field_cannot_be_searched() {
         match status {
             200 => assert_eq!(body["messages"].as_array().unwrap().len(), 1, "{query}"),
             _ => {
-                assert!(body["detail"].as_str().unwrap().contains("is redacted in queue payments"), "{body}")
+                assert!(body["detail"].as_str().unwrap().contains("is redacted in queue payments"), "{body}");
             }
         }
     }

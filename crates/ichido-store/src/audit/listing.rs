@@ -62,10 +62,7 @@ pub enum SealState {
 impl AuditFilter {
     /// Whether an index finds these entries, so each entry that is read is listed.
     const fn is_indexed(&self) -> bool {
-        matches!(
-            (&self.actor, &self.kind, &self.subject),
-            (None, None, None) | (Some(_), None, None) | (None, Some(_), None)
-        )
+        matches!((&self.actor, &self.kind, &self.subject), (_, None, None) | (None, Some(_), None))
     }
 
     fn selects(&self, entry: &AuditEntry) -> bool {

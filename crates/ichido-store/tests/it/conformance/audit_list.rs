@@ -138,7 +138,7 @@ both_databases! {
             actor: Some("olivia".to_owned()),
             detail: None,
         };
-        fixture.store.actions().add(&rare).await.unwrap();
+        fixture.store.actions().record(&rare).await.unwrap();
         let usual = format!(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= {MAX_PAGE}) \
              INSERT INTO {{t}}events (message_id, fence, step, at, from_state, to_state, kind, attempts, deaths, effect, actor, about) \
