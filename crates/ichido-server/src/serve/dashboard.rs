@@ -48,6 +48,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
+use ichido_http::clock;
 use ichido_store::Store;
 
 use super::access::Access;
@@ -204,6 +205,7 @@ impl Dashboard {
             language: Language::of(request.headers()),
             host: same_origin::host(request.uri(), request.headers()).unwrap_or_default().to_owned(),
             here: here.to_owned(),
+            now: self.sampler.now(clock::now()),
             caller: None,
         }
     }

@@ -46,9 +46,10 @@ impl MessageFilterText {
     pub(super) fn parse(text: &str) -> Result<Self, FilterError> {
         let mut filter = Self::default();
         for word in words(text) {
-            let named = word.split_once(':').filter(|(name, _)| {
-                name.starts_with(PAYLOAD)
-                    || (!name.is_empty() && name.bytes().all(|mark| mark.is_ascii_lowercase()))
+            let is_name = |name: &str| !name.is_empty() && name.bytes().all(|mark| mark.is_ascii_lowercase());
+            // A key may be an address.
+            let named = word.split_once(':').filter(|(name, value)| {
+                name.starts_with(PAYLOAD) || (is_name(name) && !value.starts_with("//"))
             });
             match named {
                 Some((name, value)) => filter.add(name, value)?,

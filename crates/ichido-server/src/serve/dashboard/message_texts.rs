@@ -7,7 +7,7 @@ use super::moments::{ShownTime, duration, full};
 use super::shell::Visitor;
 use super::texts::{Texts, fill};
 use super::timeline::{AttemptRun, TimelineEntry, TimelineStep};
-use super::was_it_done::{DoneAnswer, DoneVerdict, Grounds, NextStep};
+use super::was_it_done::{DoneAnswer, DoneVerdict, Grounds, MessageNext};
 
 /// A name and a value.
 pub(super) struct Fact {
@@ -95,13 +95,13 @@ fn because(t: &Texts, answer: &DoneAnswer) -> String {
 fn next(visitor: &Visitor, answer: &DoneAnswer, message: &Message) -> Option<String> {
     let t = visitor.t();
     let text = match &answer.next {
-        NextStep::Nothing => return None,
-        NextStep::WhenFree => t.next_when_free.to_owned(),
-        NextStep::AttemptEnds => t.next_attempt_ends.to_owned(),
-        NextStep::Requeue => t.next_requeue.to_owned(),
-        NextStep::Decide { not_before: None } => t.next_decide.to_owned(),
-        NextStep::Decide { not_before: Some(at) } => fill(t.next_decide_later, &[("when", &full(at))]),
-        NextStep::AttemptAt(at) => {
+        MessageNext::Nothing => return None,
+        MessageNext::WhenFree => t.next_when_free.to_owned(),
+        MessageNext::AttemptEnds => t.next_attempt_ends.to_owned(),
+        MessageNext::Requeue => t.next_requeue.to_owned(),
+        MessageNext::Decide { not_before: None } => t.next_decide.to_owned(),
+        MessageNext::Decide { not_before: Some(at) } => fill(t.next_decide_later, &[("when", &full(at))]),
+        MessageNext::AttemptAt(at) => {
             let at = visitor.time(at);
             let values = [
                 ("n", &*(message.facts.attempts + 1).to_string()),
@@ -200,7 +200,7 @@ fn shown_attempts(visitor: &Visitor, run: &AttemptRun) -> ShownEntry {
         (Some("succeeded"), _) => marks::of_state("sent"),
         (Some("given_back"), _) => marks::of_effect("not_done"),
         (_, "unknown") => marks::of_effect("unknown"),
-        _ => marks::of_state("failed"),
+        _ => marks::of_state(&end.to),
     };
     let mut facts = Vec::new();
     facts.extend(end.status.map(|status| Fact::text("HTTP", status.to_string())));

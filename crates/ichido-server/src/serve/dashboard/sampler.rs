@@ -3,10 +3,13 @@
 //! Guarantee: however many look, the store is read at most once in [`FRESH`], by one of them while the others wait.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::sync::lock;
+use ichido_core::time::Timestamp;
+use ichido_http::clock;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::error::StoreError;
 use tokio::time::Instant;
@@ -33,11 +36,14 @@ pub(super) struct Sample {
     letters: usize,
     /// Requests of unknown outcome.
     pub(super) unknown_keys: u64,
+    /// How far the store's clock is ahead of this machine's.
+    ahead_micros: i64,
 }
 
 impl Sample {
     async fn read(api: &ApiState) -> Result<Self, StoreError> {
         let now = api.store.now().await?;
+        let ahead_micros = now.as_micros().saturating_sub(clock::now().as_micros());
         let published = api.store.facts().list().await?;
         let unknown = api.store.keys().count_unknown(now).await?;
         let open = DeadLetterFilter::default();
@@ -48,6 +54,7 @@ impl Sample {
             alerts: alerts::firing(api).await?,
             letters: api.store.dead_letters().page(&open, None, MAX_COUNTED).await?.len(),
             unknown_keys: unknown.iter().map(|known| known.count).sum(),
+            ahead_micros,
         })
     }
 
@@ -61,6 +68,8 @@ impl Sample {
 #[derive(Default)]
 pub(super) struct Sampler {
     latest: Mutex<Option<(Instant, Arc<Sample>)>>,
+    /// Whether somebody changed something since.
+    is_stale: AtomicBool,
     /// Held while the store is read.
     reading: tokio::sync::Mutex<()>,
 }
@@ -75,15 +84,23 @@ impl Sampler {
         if let Some(sample) = self.fresh() {
             return Ok(sample);
         }
+        // Before the read: a change during it is not in the sample.
         let at = Instant::now();
+        self.is_stale.store(false, Ordering::SeqCst);
         let sample = Arc::new(Sample::read(api).await?);
         *lock(&self.latest) = Some((at, Arc::clone(&sample)));
         Ok(sample)
     }
 
-    /// Forgets the sample, because somebody changed something.
+    /// Returns the store's time: this machine's, corrected by what the last sample found.
+    pub(super) fn now(&self, own: Timestamp) -> Timestamp {
+        let ahead = self.latest().map_or(0, |sample| sample.ahead_micros);
+        Timestamp::from_micros(own.as_micros().saturating_add(ahead))
+    }
+
+    /// Reads the store again for the next page, because somebody changed something.
     pub(super) fn forget(&self) {
-        *lock(&self.latest) = None;
+        self.is_stale.store(true, Ordering::SeqCst);
     }
 
     /// Returns the last sample, however old.
@@ -92,6 +109,9 @@ impl Sampler {
     }
 
     fn fresh(&self) -> Option<Arc<Sample>> {
+        if self.is_stale.load(Ordering::SeqCst) {
+            return None;
+        }
         lock(&self.latest)
             .as_ref()
             .filter(|(at, _)| at.elapsed() < FRESH)
@@ -111,6 +131,6 @@ impl Sample {
         unknown_keys: u64,
     ) -> Self {
         let published = published.iter().map(|name| (*name).to_owned()).collect();
-        Self { queues, published, nodes, alerts, letters, unknown_keys }
+        Self { queues, published, nodes, alerts, letters, unknown_keys, ahead_micros: 0 }
     }
 }

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use ichido_http::clock;
+use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
 use ichido_store::token::TokenRole;
 use serde::Deserialize;
@@ -26,6 +26,8 @@ pub(super) struct Visitor {
     pub(super) host: String,
     /// Path and query of the page, below the dashboard's own path.
     pub(super) here: String,
+    /// The store's time, as far as it is known.
+    pub(super) now: Timestamp,
     /// `None` on pages that need no sign-in.
     pub(super) caller: Option<ApiCaller>,
 }
@@ -52,7 +54,7 @@ impl Visitor {
 
     /// Returns a stored time for a page.
     pub(super) fn time(&self, text: &str) -> ShownTime {
-        ShownTime::new(self.t(), text, clock::now())
+        ShownTime::new(self.t(), text, self.now)
     }
 }
 

@@ -175,7 +175,7 @@ texts! {
     next_attempt_ends: "Next: the attempt ends, or its node is declared dead and another takes over.", "次: 試行の終了、またはノード停止時は別のノードが引き継ぎます。";
     next_decide: "Next: nothing, until a person decides. Look at the receiver, by its key.", "次: 人が判断するまで何も起こりません。受信側をキーで確認してください。";
     next_decide_later: "Next: a person decides. The call may still arrive until {when}; “not done” can be decided after that.", "次: 人の判断を待ちます。呼び出しは {when} まで届く可能性があり、「未実行」の判断はその後にできます。";
-    next_requeue: "Next: nothing by itself. Repair the cause, then requeue it.", "次: 自動では何も起こりません。原因を直してから再投入してください。";
+    next_requeue: "Next: nothing happens automatically. Repair the cause, then requeue it.", "次: 自動では何も起こりません。原因を直してから再投入してください。";
     evidence: "Evidence", "根拠";
     receipt: "Receipt", "受領番号";
     known_since: "Known since", "判明時刻";
@@ -306,14 +306,14 @@ mod tests {
     use super::*;
 
     /// Texts that are the same in both languages on purpose, or are in the other language.
-    const SAME: [&str; 3] = ["code", "other_code", "other_name"];
+    const SAME: [&str; 4] = ["code", "other_code", "other_name", "of_max"];
 
     fn placeholders(text: &str) -> BTreeSet<&str> {
         text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
     }
 
     fn is_japanese(mark: char) -> bool {
-        matches!(mark, '\u{3040}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}')
+        matches!(mark, '\u{3001}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}')
     }
 
     #[test]

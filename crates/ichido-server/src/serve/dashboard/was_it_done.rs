@@ -13,7 +13,7 @@ use super::super::models::{Event, MessageFacts};
 pub(super) enum DoneVerdict {
     /// It took effect.
     Yes,
-    /// It had no effect, and nothing will send it by itself.
+    /// It had no effect, and nothing sends it automatically.
     No,
     /// It had no effect so far, and will be sent.
     NotYet,
@@ -48,7 +48,7 @@ pub(super) enum Grounds {
 
 /// What happens next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NextStep {
+pub(super) enum MessageNext {
     Nothing,
     /// A worker takes it as soon as one is free.
     WhenFree,
@@ -76,7 +76,7 @@ pub(super) struct DoneAnswer {
     pub(super) receipt: Option<String>,
     /// The person who decided.
     pub(super) actor: Option<String>,
-    pub(super) next: NextStep,
+    pub(super) next: MessageNext,
 }
 
 /// Answers from a message and its events.
@@ -142,18 +142,18 @@ fn next(
     state: Option<StateName>,
     message: &MessageFacts,
     in_flight_until: Option<&str>,
-) -> NextStep {
-    let attempt = || message.next_attempt_at.clone().map_or(NextStep::WhenFree, NextStep::AttemptAt);
+) -> MessageNext {
+    let attempt = || message.next_attempt_at.clone().map_or(MessageNext::WhenFree, MessageNext::AttemptAt);
     match (state, verdict) {
-        (Some(StateName::Sending), _) => NextStep::AttemptEnds,
+        (Some(StateName::Sending), _) => MessageNext::AttemptEnds,
         (Some(StateName::Queued | StateName::Failed), DoneVerdict::NotYet | DoneVerdict::Unknown) => {
             attempt()
         }
         (Some(StateName::Parked | StateName::Dead), DoneVerdict::Unknown) => {
-            NextStep::Decide { not_before: in_flight_until.map(str::to_owned) }
+            MessageNext::Decide { not_before: in_flight_until.map(str::to_owned) }
         }
-        (Some(StateName::Dead), DoneVerdict::No) => NextStep::Requeue,
-        _ => NextStep::Nothing,
+        (Some(StateName::Dead), DoneVerdict::No) => MessageNext::Requeue,
+        _ => MessageNext::Nothing,
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
         events: &'static [&'static str],
         /// Answer, grounds, time, attempt.
         expected: (DoneVerdict, Grounds, Option<&'static str>, Option<u32>),
-        next: NextStep,
+        next: MessageNext,
     }
 
     #[expect(clippy::too_many_lines, reason = "one table")]
@@ -230,8 +230,8 @@ mod tests {
             Accepted, AnsweredLate, InFlight, NeverCalled, NoAnswer, NoEffect, PersonDecided,
             ProcessedBefore, ReceiverSaid, WorkerDied,
         };
-        let at = |time: &str| NextStep::AttemptAt(time.to_owned());
-        let decide = || NextStep::Decide { not_before: Some("08".to_owned()) };
+        let at = |time: &str| MessageNext::AttemptAt(time.to_owned());
+        let decide = || MessageNext::Decide { not_before: Some("08".to_owned()) };
         let case = |name, message, events, expected, next| Case { name, message, events, expected, next };
         vec![
             case(
@@ -239,7 +239,7 @@ mod tests {
                 message("queued", "not_done", None),
                 &["00 accepted not_done 0"],
                 (NotYet, NeverCalled, None, None),
-                NextStep::WhenFree,
+                MessageNext::WhenFree,
             ),
             case(
                 "scheduled",
@@ -253,14 +253,14 @@ mod tests {
                 message("queued", "not_done", None),
                 &["00 accepted not_done 0", "01 claimed not_done 1", "02 given_back not_done 0"],
                 (NotYet, NeverCalled, None, None),
-                NextStep::WhenFree,
+                MessageNext::WhenFree,
             ),
             case(
                 "in flight",
                 message("sending", "in_flight", None),
                 &["00 accepted not_done 0", "01 claimed not_done 1"],
                 (Unknown, InFlight, Some("01"), Some(1)),
-                NextStep::AttemptEnds,
+                MessageNext::AttemptEnds,
             ),
             case(
                 "refused, retries",
@@ -306,7 +306,7 @@ mod tests {
                     "04 succeeded done 2 receipt=r-7",
                 ],
                 (Yes, Accepted, Some("04"), Some(2)),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "the receiver had it already",
@@ -318,28 +318,28 @@ mod tests {
                     "04 succeeded done 2 code=CONFLICT_PROCESSED",
                 ],
                 (Yes, ProcessedBefore, Some("04"), Some(2)),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "a late response",
                 message("sent", "done", None),
                 &["01 claimed not_done 1", "02 worker_died unknown 1", "03 late_success done 1"],
                 (Yes, AnsweredLate, Some("03"), Some(1)),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "the receiver was asked",
                 message("sent", "done", None),
                 &["01 claimed not_done 1", "02 failed unknown 1", "03 reconciled done 1"],
                 (Yes, ReceiverSaid, Some("03"), None),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "a person said done",
                 message("sent", "done", None),
                 &["01 claimed not_done 1", "02 failed unknown 1", "03 decided done 1 actor=ann"],
                 (Yes, PersonDecided, Some("03"), None),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "dead, and a person said done",
@@ -352,14 +352,14 @@ mod tests {
                     "05 discarded done 1 actor=bob",
                 ],
                 (Yes, PersonDecided, Some("04"), None),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "dead without effect",
                 message("dead", "not_done", None),
                 &["01 claimed not_done 1", "02 failed not_done 1", "03 spent not_done 1"],
                 (No, NoEffect, Some("02"), Some(1)),
-                NextStep::Requeue,
+                MessageNext::Requeue,
             ),
             case(
                 "dead, effect unknown",
@@ -373,35 +373,35 @@ mod tests {
                 message("cancelled", "not_done", None),
                 &["00 accepted not_done 0", "01 cancelled not_done 0 actor=ann"],
                 (No, NeverCalled, None, None),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "stopped on request",
                 message("cancelled", "not_done", None),
                 &["01 claimed not_done 1", "02 stopped not_done 1"],
                 (No, NoEffect, Some("02"), Some(1)),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "cancelled, effect unknown",
                 message("cancelled", "unknown", None),
                 &["01 claimed not_done 1", "02 failed unknown 1", "03 cancelled unknown 1 actor=ann"],
                 (Unknown, NoAnswer, Some("02"), Some(1)),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "a person said not done, and it is sent again",
                 message("queued", "not_done", None),
                 &["01 claimed not_done 1", "02 failed unknown 1", "03 decided not_done 1 actor=ann"],
                 (NotYet, PersonDecided, Some("03"), None),
-                NextStep::WhenFree,
+                MessageNext::WhenFree,
             ),
             case(
                 "a state of a later release",
                 message("levitating", "done", None),
                 &["01 succeeded done 1"],
                 (Yes, Accepted, Some("01"), Some(1)),
-                NextStep::Nothing,
+                MessageNext::Nothing,
             ),
             case(
                 "an effect of a later release",
