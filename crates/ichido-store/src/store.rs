@@ -4,6 +4,7 @@ mod actions;
 mod alerts;
 mod answers;
 mod audit;
+mod audit_page;
 mod claims;
 mod dead_letters;
 mod facts;

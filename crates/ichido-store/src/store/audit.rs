@@ -6,10 +6,10 @@ use ichido_core::audit::seal::SealHead;
 use ichido_core::audit::verify::AuditReport;
 use ichido_core::time::Timestamp;
 
-use super::AuditTrail;
+use super::{AuditTrail, audit_page};
 use crate::audit::{
     self, AuditFilter, AuditPage, AuditPruned, AuditSealed, KeysSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS,
-    listing, trail,
+    trail,
 };
 use crate::driver::{on, retry_read};
 use crate::future::StoreFuture;
@@ -63,7 +63,7 @@ impl<'s> AuditTrail<'s> {
         before: Option<EntryId>,
         limit: u32,
     ) -> StoreFuture<'s, AuditPage> {
-        Box::pin(async move { listing::page(&self.0.driver, filter, before, limit).await })
+        Box::pin(async move { audit_page::page(&self.0.driver, filter, before, limit).await })
     }
 
     /// Verifies the whole trail as of one moment.
