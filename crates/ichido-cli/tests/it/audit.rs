@@ -119,7 +119,7 @@ async fn tampering_is_reported_with_message_entry_seal_and_time() {
         &file.url,
         format!(
             "INSERT INTO ichido_events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, attempts, deaths, doubt_since, \
-             in_flight_until, effect, code, status, result_digest, receipt, excerpt, node, actor, about, NULL, NULL, NULL FROM ichido_events WHERE message_id = {}; \
+             in_flight_until, effect, code, status, result_digest, receipt, excerpt, node, actor, about, NULL, NULL, NULL, NULL FROM ichido_events WHERE message_id = {}; \
              DELETE FROM ichido_unsealed",
             hex(ids[2])
         ),

@@ -100,14 +100,14 @@ texts! {
     /// The name of an operation in the ledger.
     OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_OPERATION_BYTES);
     /// The name of an actor in the audit trail.
-    Actor as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_EXCERPT_BYTES);
+    Actor as String = parse_short, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// The kind of an action in the audit trail.
-    ActionKind as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_EXCERPT_BYTES);
+    ActionKind as String = parse_short, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// The id of a subject of the audit trail, such as a message's id.
     SubjectId as Uuid = |text: &str| Uuid::try_parse(text).map_err(|_| "must be an id, as in the entries' `subject`".to_owned()),
         text("^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$");
     /// The reason for an action.
-    Reason as String = parse_reason, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
+    Reason as String = parse_short, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// Part of an error's text.
     ErrorText as String = parse_error_text, string(NO_NUL, 1, MAX_EXCERPT_BYTES);
     /// A time in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six fractional digits.
@@ -214,7 +214,7 @@ fn parse_error_text(text: &str) -> Result<String, String> {
 }
 
 /// Checks the length in characters, as the schema does; the store limits it in bytes.
-fn parse_reason(text: &str) -> Result<String, String> {
+fn parse_short(text: &str) -> Result<String, String> {
     if text.contains('\0') {
         Err("has a NUL character, which cannot be stored; remove it".to_owned())
     } else if MAX_EXCERPT_BYTES < text.chars().count() {

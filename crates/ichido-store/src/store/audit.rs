@@ -21,7 +21,7 @@ impl<'s> AuditTrail<'s> {
     /// Seals at most `limit` entries, never many more than [`MAX_SEAL_ENTRIES`].
     ///
     /// Call it again until there is nothing to seal; [`crate::audit`] has an example. One node is enough, the one that holds
-    /// the task. If two try at once, one gets [`StoreError::Busy`] or finds nothing, and no entry is sealed twice.
+    /// the task. If two try at once, one gets [`StoreError::Busy`](crate::error::StoreError::Busy) or finds nothing, and no entry is sealed twice.
     // SPEC F5.
     pub fn seal(self, key: Option<&'s AuditKey>, limit: u32) -> StoreFuture<'s, AuditSealed> {
         Box::pin(async move {

@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 39] = [
+const SMALL: [(&str, &str); 40] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -47,6 +47,7 @@ const SMALL: [(&str, &str); 39] = [
     ("facts_forget.sql", "SCAN ichido_queue_facts"),
     ("facts_end.sql", "SCAN ichido_queue_facts"),
     // The number of queues, and of tokens.
+    ("parallelism_list.sql", "SCAN ichido_queue_parallelism"),
     ("queue_list.sql", "SCAN ichido_queues"),
     ("token_list.sql", "SCAN ichido_tokens"),
     // A row for each task.

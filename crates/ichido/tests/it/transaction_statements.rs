@@ -77,10 +77,13 @@ async fn job() {
         sqlx::query("CREATE TABLE orders ()").execute(&mut *tx.lock().await?).await?;
         Ok::<_, JobError>(())
     });
-    let _worker = fixture.builder_with(handler, |_| ()).pool(pool).start().unwrap();
+    let worker = fixture.builder_with(handler, |_| ()).pool(pool).start().unwrap();
     take();
     let id = fixture.put_in(message("k1")).await;
     fixture.until(id, StateName::Sent).await;
+    // Others see the commit before the worker knows of it, and logs it.
+    worker.stop();
+    worker.ended().await;
     assert_expected("a job");
 }
 

@@ -150,7 +150,8 @@ async fn valid_token_is_required() {
     assert_eq!(server.send(&ask().token(&token)).await.status(), 200);
     // With a token the host does not matter: no browser sends it automatically.
     assert_eq!(server.send(&ask().token(&token).field("Host", "ichido.example")).await.status(), 200);
-    for public in ["/", "/livez", "/readyz", "/openapi.json", "/errors", "/errors/key_missing"] {
+    assert_eq!(server.get("/").await.status(), 303, "a browser is sent to the sign-in page");
+    for public in ["/livez", "/readyz", "/openapi.json", "/errors", "/errors/key_missing"] {
         assert_eq!(server.get(public).await.status(), 200, "{public}");
     }
     let mut server = server;
