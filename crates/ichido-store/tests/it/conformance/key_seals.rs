@@ -69,7 +69,7 @@ both_databases! {
             ("k2", "body = headers"),
             ("k3", "identity = 'mallory'"),
             ("k4", "trace = 'forged'"),
-            ("k5", "claimed_at = completed_at"),
+            ("k5", "claimed_at = expires_at"),
             ("k6", "result_digest = request_digest"),
             ("k7", "state = 'refused'"),
         ];
