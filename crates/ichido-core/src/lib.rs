@@ -103,6 +103,7 @@ pub mod clock;
 mod debug_only;
 pub mod digest;
 pub mod drain;
+pub mod failure_group;
 pub mod fence;
 pub mod fingerprint;
 pub mod hops;

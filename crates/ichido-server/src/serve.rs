@@ -27,6 +27,7 @@ mod dead_letters;
 mod destinations;
 mod error_pages;
 mod events;
+mod failure_groups;
 mod feed;
 mod field;
 mod guard;
@@ -67,6 +68,7 @@ pub mod views {
     pub use super::boundaries::{Boundaries, BoundaryFile, BoundaryFinding};
     pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
+    pub use super::failure_groups::{FailureGroup, FailureGroupDetail, FailureGroups};
     pub use super::keys::{HeaderView, KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
     pub use super::models::{
         Accepted, CancelRequest, Counts, Event, Holder, LastError, Message, MessageFacts, MessageResult,

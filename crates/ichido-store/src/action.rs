@@ -10,7 +10,7 @@
 // SPEC D13, F5.
 
 use ichido_core::audit::key_record::{KEYS_SEALED, KeyList};
-use ichido_core::digest::{Digest, hex};
+use ichido_core::digest::hex;
 use ichido_core::ledger::RecordName;
 use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
@@ -22,6 +22,7 @@ use crate::error::StoreError;
 use crate::message::{Note, QueueName, limits};
 use crate::placement::excerpt;
 use crate::statement::{DbConnection, SqlValue, column, paired};
+use crate::subject::{identity_subject, key_subject, subject};
 
 /// The maximum length of a subject, kind or state name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -185,16 +186,6 @@ pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
     })
 }
 
-/// Returns the subject of entries about a key.
-pub(crate) fn key_subject(name: &RecordName) -> Uuid {
-    subject("key", &name.hash())
-}
-
-/// Returns the subject of entries about all keys of an identity.
-pub(crate) fn identity_subject(identity: &str) -> Uuid {
-    subject("identity", identity.as_bytes())
-}
-
 /// Adds entries to the audit trail, on SQLite with the fences after `last`.
 pub(crate) async fn record(
     connection: &mut DbConnection<'_>,
@@ -217,11 +208,4 @@ pub(crate) async fn record(
         column(&fences, |fence| *fence),
     ];
     connection.execute(paired!("action_add"), &[SqlValue::Rows(&rows), SqlValue::Now]).await.map(drop)
-}
-
-/// Derives the id of a named subject. The same name gives the same id; version 8 keeps it distinct from message ids.
-pub(crate) fn subject(kind: &str, name: &[u8]) -> Uuid {
-    let digest = Digest::of_bytes(&[kind.as_bytes(), b"\0", name].concat());
-    let (first, _) = digest.as_bytes().split_at(16);
-    uuid::Builder::from_custom_bytes(first.try_into().unwrap_or_default()).into_uuid()
 }

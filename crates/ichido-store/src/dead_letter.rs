@@ -54,7 +54,7 @@ ichido_core::words! {
 
 /// A filter of dead letters. The default selects every open, dead one.
 ///
-/// State, disposition, queue and time of death use an index; the other fields are checked for each remaining letter.
+/// State, disposition, queue, code or group, and time of death use an index; the other fields are checked for each remaining letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterFilter {
     /// Dead or parked.
@@ -75,6 +75,8 @@ pub struct DeadLetterFilter {
     pub since_before: Option<Timestamp>,
     /// With this text, case-sensitively, in the last error's message.
     pub text: Option<String>,
+    /// Of this failure group.
+    pub group: Option<Uuid>,
 }
 
 impl DeadLetterFilter {
@@ -109,6 +111,8 @@ pub struct DeadLetterRow {
     pub code: Option<String>,
     /// The message of the last error.
     pub error: Option<String>,
+    /// Its failure group; `None` if an earlier release wrote it.
+    pub group: Option<Uuid>,
     /// When it died or was parked.
     pub since: Timestamp,
     /// When it was enqueued.

@@ -15,6 +15,7 @@
 //! Without the worker of the crate `ichido`, call [`Claims::promote`](crate::Claims::promote),
 //! [`Claims::rescue`](crate::Claims::rescue), [`Keys::sweep`](crate::Keys::sweep),
 //! [`Messages::delete_finished`](crate::Messages::delete_finished), [`Queues::fold_counts`](crate::Queues::fold_counts),
+//! [`FailureGroups::fold`](crate::FailureGroups::fold),
 //! [`Series::flush`](crate::Series::flush), [`Series::roll_up`](crate::Series::roll_up) and
 //! [`Series::sweep`](crate::Series::sweep) periodically. [`node`] has an example.
 //!
@@ -35,6 +36,7 @@
 //!   queued → sending, `at` its end, so a claim appends nothing.
 //! - `answers`: answers of models, kept until a person deletes them. A row exists before the first call, so the calls of a dead
 //!   run are known.
+//! - `failure_groups`: open dead letters with the same error. `failure_group_deltas`: changes of groups, folded by maintenance.
 //! - `counters`: counts per minute, from all nodes. `counter_hours`: their sums per hour. `alerts`: incidents, at most one open for each rule and subject.
 //! - `queue_facts`: each node's facts about its queues, for commands without a configuration. `queue_keys`: their kind of
 //!   outbound key.
@@ -63,7 +65,9 @@ pub mod error;
 mod error_class;
 mod error_detail;
 pub mod facts;
+pub mod failure_group;
 pub mod future;
+mod group_key;
 mod guarantee_columns;
 mod headers;
 mod json;
@@ -85,6 +89,7 @@ mod sqlite;
 mod statement;
 mod store;
 mod store_database;
+mod subject;
 mod take;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
@@ -97,8 +102,8 @@ mod write_queues;
 
 pub use caller_transaction::{Begun, CallerConnection};
 pub use store::{
-    Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
-    Series, Store, Tokens,
+    Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, FailureGroups, Keys, Messages, Nodes,
+    Paces, Queues, Series, Store, Tokens,
 };
 pub use store_database::StoreDatabase;
 pub use transaction_state::TransactionState;

@@ -33,6 +33,7 @@
 //! while store.keys().sweep(PART).await? == u64::from(PART) {}
 //! while store.messages().sweep_contents(PART).await? == u64::from(PART) {}
 //! while store.queues().fold_counts(PART).await? == u64::from(PART) {}
+//! while store.failure_groups().fold(PART).await? == u64::from(PART) {}
 //! let kept_for = 90 * 24 * 3_600 * 1_000_000;
 //! let finished_before = Timestamp::from_micros(store.now().await?.as_micros() - kept_for);
 //! while store.messages().delete_finished(finished_before, PART).await? == u64::from(PART) {}

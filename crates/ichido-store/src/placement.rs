@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Doubt, Event, History, State, StepRefusal};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::Effect;
+use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
 use crate::dead_letter::{DeadLetterRow, DeadLetterStep, Disposition};
+use crate::group_key::GroupKey;
 use crate::message::{Note, QueueName, ReceiverResponse, limits};
 
 /// A message that takes a step.
@@ -63,6 +64,9 @@ pub(crate) struct LetterColumns {
     /// When it died or was parked; `None` is now.
     pub(crate) since: Option<Timestamp>,
     pub(crate) disposition: Disposition,
+    pub(crate) group: GroupKey,
+    /// Whether its group gets a failure. Otherwise more is known about an earlier one.
+    pub(crate) is_new_failure: bool,
 }
 
 /// The state of a dead letter before an event. Parts of it outlive the event.
@@ -72,6 +76,8 @@ pub(crate) struct PriorLetter {
     pub(crate) disposition: Disposition,
     pub(crate) code: Option<String>,
     pub(crate) error: Option<String>,
+    /// Its failure group; `None` if an earlier release wrote it.
+    pub(crate) group: Option<Uuid>,
 }
 
 /// All rows that a set of steps writes.
@@ -84,6 +90,8 @@ pub(crate) struct RowChanges {
     pub(crate) deltas: BTreeMap<(QueueName, &'static str), i32>,
     /// Dead letters to delete from their table before the rest is written.
     pub(crate) taken: Vec<Uuid>,
+    /// The failure groups of open letters that were taken, once for each letter.
+    pub(crate) left_groups: Vec<GroupKey>,
     /// Messages that start anew by a decision. A request to cancel an attempt before it is over.
     pub(crate) restarted: Vec<Uuid>,
 }
@@ -154,6 +162,10 @@ impl RowChanges {
         if disposition != Disposition::Open {
             closed(1);
         }
+        let group = before.group_key(&moving.queue);
+        if before.disposition == Disposition::Open {
+            self.left_groups.extend(group.clone());
+        }
         if let Some(letter) = self.letters.last_mut().filter(|letter| letter.moving.id == moving.id) {
             letter.row.disposition = disposition;
             if stays {
@@ -161,6 +173,10 @@ impl RowChanges {
                 letter.row.since = Some(before.since);
             }
             if letter.row.code.is_none() {
+                letter.row.group = group.unwrap_or_else(|| {
+                    GroupKey::new(&moving.queue, before.code.as_deref(), before.error.as_deref())
+                });
+                letter.row.is_new_failure = false;
                 (letter.row.code, letter.row.error) = (before.code, before.error);
             }
         }
@@ -206,13 +222,16 @@ impl RowChanges {
                 });
             }
             State::Parked { history } | State::Dead { history, .. } => {
+                let code = note.code.map(ErrorCode::as_str);
                 let row = LetterColumns {
                     state: state.name(),
                     effect: state.effect(),
-                    code: note.code.map(|code| code.as_str().to_owned()),
+                    code: code.map(str::to_owned),
                     error: note.excerpt.clone(),
                     since: None,
                     disposition: Disposition::Open,
+                    group: GroupKey::new(&moving.queue, code, note.excerpt.as_deref()),
+                    is_new_failure: true,
                 };
                 self.letters.push(PlacedMessage { moving, history: storable_history(history), row });
             }
@@ -299,7 +318,13 @@ pub(crate) fn apply_to_letters(
 impl PriorLetter {
     fn new(letter: &DeadLetterRow) -> Self {
         let (code, error) = (letter.code.clone(), letter.error.clone());
-        Self { since: letter.since, disposition: letter.disposition, code, error }
+        Self { since: letter.since, disposition: letter.disposition, code, error, group: letter.group }
+    }
+
+    /// Returns its failure group, if it has one. Its id is the stored one: a later release may normalise errors differently.
+    fn group_key(&self, queue: &QueueName) -> Option<GroupKey> {
+        let id = self.group?;
+        Some(GroupKey { id, ..GroupKey::new(queue, self.code.as_deref(), self.error.as_deref()) })
     }
 }
 

@@ -6,6 +6,7 @@ use ichido_core::verdict::ErrorCode;
 use crate::columns::{count, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
+use crate::failure_group::deltas;
 use crate::message::Note;
 use crate::placement::{EventRow, LetterColumns, PlacedMessage, RowChanges};
 use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired};
@@ -22,8 +23,18 @@ pub(crate) async fn apply(connection: &mut DbConnection<'_>, changes: &RowChange
     if !changes.restarted.is_empty() {
         connection.execute(paired!("cancellation_end"), &[SqlValue::Ids(&changes.restarted)]).await?;
     }
-    let deltas = changes.deltas.iter().map(|((queue, state), delta)| (queue.as_str(), *state, *delta));
-    add_counts(connection, deltas).await
+    let groups = deltas(changes);
+    let columns = [
+        column(&groups, |delta| delta.key.id),
+        column(&groups, |delta| delta.key.queue.as_str()),
+        column(&groups, |delta| delta.key.code.as_deref()),
+        column(&groups, |delta| &*delta.key.template),
+        column(&groups, |delta| delta.by),
+        column(&groups, |delta| delta.has_failed),
+    ];
+    insert(connection, paired!("group_delta_add"), &columns, &[SqlValue::Now]).await?;
+    let counts = changes.deltas.iter().map(|((queue, state), delta)| (queue.as_str(), *state, *delta));
+    add_counts(connection, counts).await
 }
 
 /// Changes the counts of messages by queue and state.
@@ -129,6 +140,7 @@ fn letters(letters: &[PlacedMessage<LetterColumns>]) -> Vec<Column<'_>> {
         column(letters, |letter| letter.row.error.as_deref()),
         column(letters, |letter| letter.row.since.map(DbTimestamp)),
         column(letters, |letter| letter.row.disposition.as_str()),
+        column(letters, |letter| letter.row.group.id),
     ]);
     columns
 }

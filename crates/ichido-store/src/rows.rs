@@ -80,6 +80,7 @@ pub(crate) fn letter_before(row: &impl Columns) -> Result<PriorLetter, StoreErro
         disposition: disposition(row)?,
         code: row.text_or_none("code")?,
         error: row.text_or_none("error")?,
+        group: row.uuid_or_none("group_id")?,
     })
 }
 
@@ -98,6 +99,7 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError
         effect: effect(row)?,
         code: row.text_or_none("code")?,
         error: row.text_or_none("error")?,
+        group: row.uuid_or_none("group_id")?,
         since: row.timestamp("since")?,
         created_at: row.timestamp("created_at")?,
         history: history_of(row, row.count("max_attempts")?)?,

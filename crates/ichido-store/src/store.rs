@@ -8,6 +8,7 @@ mod audit_page;
 mod claims;
 mod dead_letters;
 mod facts;
+mod failure_groups;
 mod keys;
 mod messages;
 mod nodes;
@@ -93,6 +94,8 @@ handles! {
     dead_letters: DeadLetters,
     /// Facts that workers publish about their queues.
     facts: Facts,
+    /// Failure groups.
+    failure_groups: FailureGroups,
     /// Idempotency keys.
     keys: Keys,
     /// Messages.

@@ -20,7 +20,7 @@ use crate::statement::{DbConnection, SqlValue, paired, shared};
 
 /// The outcome of taking a message.
 pub(crate) enum TakeOutcome {
-    Here(TakenMessage),
+    Here(Box<TakenMessage>),
     /// It is moving from one table to another.
     Moving,
     Missing,
@@ -124,7 +124,8 @@ pub(crate) async fn take(connection: &mut DbConnection<'_>, id: Uuid) -> Result<
             None => return Ok(TakeOutcome::Moving),
         }
     };
-    Ok(TakeOutcome::Here(TakenMessage { state, moving, before, now: message.timestamp("now")? }))
+    let now = message.timestamp("now")?;
+    Ok(TakeOutcome::Here(Box::new(TakenMessage { state, moving, before, now })))
 }
 
 /// Reads the state of a message that cannot be claimed or decided: finished, or in flight.

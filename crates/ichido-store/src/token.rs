@@ -31,12 +31,13 @@ use std::time::Duration;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::action::{AuditAction, subject};
+use crate::action::AuditAction;
 use crate::check;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::message::limits::MAX_IDENTITY_BYTES;
+use crate::subject::subject;
 
 /// Limits of tokens.
 pub mod limits {

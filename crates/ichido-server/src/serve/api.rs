@@ -29,8 +29,8 @@ use super::problem::{Code, Problem};
 use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
-    alerts, audit, batch, boundaries, dead_letters, destinations, error_pages, events, health, keys,
-    messages, openapi, operations, parallelism, queues, replace, search, series, steps,
+    alerts, audit, batch, boundaries, dead_letters, destinations, error_pages, events, failure_groups,
+    health, keys, messages, openapi, operations, parallelism, queues, replace, search, series, steps,
 };
 use crate::config::{Config, Intake, did_you_mean};
 use crate::limits::RequestLimits;
@@ -168,6 +168,10 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(replace::replace_message))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::get_dead_letter))
+        .routes(routes!(failure_groups::list_failure_groups))
+        .routes(routes!(failure_groups::get_failure_group))
+        .routes(routes!(failure_groups::acknowledge_failure_group))
+        .routes(routes!(failure_groups::resolve_failure_group))
         .routes(routes!(operations::list_bulk_operations, operations::start_bulk_operation))
         .routes(routes!(operations::get_bulk_operation))
         .routes(routes!(operations::stop_bulk_operation))

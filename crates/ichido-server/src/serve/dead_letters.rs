@@ -56,6 +56,8 @@ pub(super) struct DeadLetterQuery {
     since_before: Option<text::Moment>,
     /// With this text in the last error.
     text: Option<text::ErrorText>,
+    /// Of this failure group.
+    group: Option<text::GroupId>,
     /// Maximum dead letters on a page; 50 by default.
     limit: Option<text::Limit>,
     /// Cursor of the page: `next` of the previous page.
@@ -90,6 +92,8 @@ pub struct Letter {
     /// What is known of its effect: `not_done`, `done` or `unknown`.
     pub effect: String,
     pub last_error: Option<LastError>,
+    /// The id of its failure group; null if an earlier release stored it.
+    pub failure_group: Option<Uuid>,
     pub attempts: u32,
     pub max_attempts: u32,
     pub created_at: String,
@@ -129,6 +133,7 @@ impl Letter {
             outbound_key,
             effect: row.effect.to_string(),
             last_error: row.code.clone().map(|code| LastError::redacted(code, row.error.clone(), &redactor)),
+            failure_group: row.group,
             attempts: row.history.attempts,
             max_attempts: row.history.max_attempts.get(),
             created_at: row.created_at.to_string(),
@@ -184,6 +189,7 @@ pub(super) async fn list_dead_letters(
         since_from: query.since_from.map(|moment| moment.0),
         since_before: query.since_before.map(|moment| moment.0),
         text: query.text.map(|text| text.0),
+        group: query.group.map(|group| group.0),
     };
     let now = api.store.now().await?;
     let page = api.store.dead_letters().page(&filter, query.cursor.map(|cursor| cursor.0), limit).await?;

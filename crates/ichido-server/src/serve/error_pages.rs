@@ -33,7 +33,7 @@ macro_rules! pages {
 pages! {
     "action_refused" "adapter_busy" "batch_too_large" "batches_full" "bodies_full" "body_incomplete" "body_invalid" "body_timeout"
     "body_too_large" "body_unexpected" "decided_refused" "decision_refused" "destination_unknown" "feed_full" "framing_invalid"
-    "handler_failed" "head_too_large" "host_not_allowed" "identity_invalid" "identity_missing" "key_conflict" "key_in_flight"
+    "group_unknown" "handler_failed" "head_too_large" "host_not_allowed" "identity_invalid" "identity_missing" "key_conflict" "key_in_flight"
     "key_invalid" "key_mismatch" "key_missing" "line_invalid" "loop_detected" "media_type_unsupported" "message_unknown"
     "method_not_allowed" "method_override" "not_ready" "operation_not_configured" "operation_refused" "operation_unknown"
     "origin_not_allowed" "outcome_unknown" "parameter_invalid" "proxy_busy" "queue_full" "queue_unknown" "record_unknown"

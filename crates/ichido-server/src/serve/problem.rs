@@ -80,6 +80,8 @@ ichido_http::problems! {
         OperationUnknown = "operation_unknown", NOT_FOUND, "The bulk operation does not exist";
         /// Too many bulk operations run, or this one has ended.
         OperationRefused = "operation_refused", CONFLICT, "The bulk operation cannot be started or stopped";
+        /// The failure group does not exist.
+        GroupUnknown = "group_unknown", NOT_FOUND, "The failure group does not exist";
         /// The configuration has no such destination.
         DestinationUnknown = "destination_unknown", NOT_FOUND, "The destination does not exist";
         /// The ledger has no record under this name.

@@ -78,6 +78,9 @@ texts! {
     /// The name of a queue.
     QueueName as StoredQueueName = |text: &str| accept::queue_name(text).map_err(str::to_owned),
         string("^[A-Za-z0-9._:-]+$", 1, MAX_QUEUE_BYTES);
+    /// The id of a failure group.
+    GroupId as Uuid = |text: &str| Uuid::try_parse(text).map_err(|_| "must be the id of a failure group".to_owned()),
+        text("^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$");
     /// The first digits of a message's id, with or without dashes.
     MessageIdPrefix as IdPrefix = |text: &str| IdPrefix::parse(text).ok_or_else(|| {
         format!("must be the first {} to {} hexadecimal digits of an id", IdPrefix::MIN_DIGITS, IdPrefix::MAX_DIGITS)

@@ -6,6 +6,7 @@ mod api;
 mod audit;
 mod boundaries;
 mod dashboard;
+mod groups;
 mod mounting;
 mod redaction;
 mod series;

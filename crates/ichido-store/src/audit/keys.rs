@@ -14,11 +14,12 @@ use ichido_core::audit::verify::Verifier;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::action::{KEYS_DELETED, action_row, identity_subject};
+use crate::action::{KEYS_DELETED, action_row};
 use crate::columns::{Columns as _, Row};
 use crate::error::StoreError;
 use crate::record::name_of;
 use crate::statement::{DbConnection, SqlValue, Statement, paired, shared};
+use crate::subject::identity_subject;
 
 /// The maximum number of records examined at once. Records that were settled together stay together, so it may be a few more.
 pub const MAX_SEAL_KEYS: u32 = 1_000;

@@ -50,12 +50,14 @@ impl<'s> DeadLetters<'s> {
                 filter.identity.as_deref().into(),
                 filter.text.as_deref().into(),
                 i64::from(limit.min(MAX_PAGE)).into(),
+                SqlValue::Id(filter.group),
             ];
             // SQLite plans a statement once for all values, so each index has its own.
-            let statement = match (filter.code, &filter.queue) {
-                (Some(_), _) => paired!("dead_letter_page", "dead_letter_page_code"),
-                (None, Some(_)) => paired!("dead_letter_page", "dead_letter_page_queue"),
-                (None, None) => paired!("dead_letter_page"),
+            let statement = match (filter.group, filter.code, &filter.queue) {
+                (Some(_), ..) => paired!("dead_letter_page", "dead_letter_page_group"),
+                (None, Some(_), _) => paired!("dead_letter_page", "dead_letter_page_code"),
+                (None, None, Some(_)) => paired!("dead_letter_page", "dead_letter_page_queue"),
+                (None, None, None) => paired!("dead_letter_page"),
             };
             // A generic plan would read all letters.
             self.0.driver.all(statement.with_custom_plan(), &values).await?.iter().map(letter_row).collect()

@@ -13,7 +13,7 @@ use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::Keys;
-use crate::action::{AuditAction, key_subject};
+use crate::action::AuditAction;
 use crate::caller_transaction::CallerConnection;
 use crate::check;
 use crate::columns::{Columns as _, number};
@@ -29,6 +29,7 @@ use crate::micros;
 use crate::postgres::wake::Topic;
 use crate::record::{ClaimAttempt, LookupJob, name_of, page_after, read_record, record_name};
 use crate::statement::{SqlValue, column, paired, shared};
+use crate::subject::key_subject;
 use crate::transaction::Transaction;
 
 /// How often to retry a resolution when the record changes concurrently.

@@ -15,6 +15,7 @@ mod cancelling;
 mod clock;
 mod evidence;
 mod facts;
+mod groups;
 mod key_seals;
 pub(crate) mod ledger;
 mod letters;

@@ -120,10 +120,15 @@ async fn audit_lists_go_by_their_indexes(connection: &mut PgConnection) {
 async fn add_letters(connection: &mut PgConnection) {
     let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
     let letters = format!(
-        "INSERT INTO ichido.dead_letters (message_id, queue, state, effect, since, attempts, deaths) SELECT {id}, CASE WHEN n % 100 = 0 THEN 'mail' ELSE 'orders' END, 'dead', 'not_done', '2025-01-01'::timestamptz + n * interval '1 ms', 1, 0 FROM generate_series(1, 100000) n"
+        "INSERT INTO ichido.dead_letters (message_id, queue, state, effect, since, attempts, deaths, group_id) SELECT {id}, CASE WHEN n % 100 = 0 THEN 'mail' ELSE 'orders' END, 'dead', 'not_done', '2025-01-01'::timestamptz + n * interval '1 ms', 1, 0, lpad(to_hex(n % 700), 32, '0')::uuid FROM generate_series(1, 100000) n"
     );
     connection.execute(AssertSqlSafe(letters)).await.expect("letters");
+    let groups = format!(
+        "INSERT INTO ichido.failure_groups (id, queue, template, count, first_seen, last_seen, state, state_since, urgency) SELECT {id}, 'orders', 'no', n % 2, '2025-01-01', '2025-01-01'::timestamptz + n * interval '1 ms', 'open', '2025-01-01', 2 FROM generate_series(1, 20000) n"
+    );
+    connection.execute(AssertSqlSafe(groups)).await.expect("groups");
     connection.execute("VACUUM ANALYZE ichido.dead_letters").await.expect("vacuumed");
+    connection.execute("VACUUM ANALYZE ichido.failure_groups").await.expect("vacuumed");
 }
 
 struct QueryPlan {
@@ -212,6 +217,19 @@ async fn claim_from_a_queue_without_statistics_reads_its_batch_alone() {
         assert!(rows <= 400.0, "{rows} rows for {CLAIM} messages, {how}: {}", claim.text);
     }
     drop(store);
+}
+
+/// A page of failure groups, and those to delete, are found with an index.
+async fn groups_are_found(connection: &mut PgConnection) {
+    let list = include_str!("../../src/sql/group_list.sql");
+    for page in ["255, 'infinity'", "2, now()"] {
+        let page = format!("{page}, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50");
+        let groups = plan(connection, list, &page).await;
+        groups.assert_uses_index("failure_groups_urgent");
+        assert!(groups.buffers < 200, "{} pages of groups: {}", groups.buffers, groups.text);
+    }
+    let forget = include_str!("../../src/postgres/sql/group_forget.sql");
+    plan(connection, forget, "'2025-01-01', 100").await.assert_uses_index("failure_groups_empty");
 }
 
 /// Planning these takes longer than running them. PostgreSQL plans a statement for each execution if the plan for the values at hand
@@ -396,17 +414,21 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         letters.assert_uses_index("messages_pkey");
         letters.assert_uses_index(index);
     }
-    for (filter, index) in [
-        (format!("NULL, {before}, '-infinity'"), "dead_letters_newest_of_all"),
-        (format!("NULL, {after_all}, now() - interval '1 hour'"), "dead_letters_newest_of_all"),
-        (format!("'mail', {before}, '-infinity'"), "dead_letters_newest"),
+    let group = "'00000000-0000-0000-0000-000000000007'";
+    for (filter, group, index) in [
+        (format!("NULL, {before}, '-infinity'"), "NULL", "dead_letters_newest_of_all"),
+        (format!("NULL, {after_all}, now() - interval '1 hour'"), "NULL", "dead_letters_newest_of_all"),
+        (format!("'mail', {before}, '-infinity'"), "NULL", "dead_letters_newest"),
+        (format!("NULL, {before}, '-infinity'"), group, "dead_letters_group"),
+        (format!("'orders', {before}, '-infinity'"), group, "dead_letters_group"),
     ] {
         let sql = include_str!("../../src/postgres/sql/dead_letter_page.sql");
-        let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50");
+        let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50, {group}");
         let letters = plan_as(&mut connection, anew, sql, &arguments).await;
         assert!(letters.buffers < 5_000, "{filter} touched {} pages: {}", letters.buffers, letters.text);
         letters.assert_uses_index(index);
     }
+    groups_are_found(&mut connection).await;
     let sql = include_str!("../../src/postgres/sql/dead_letter_counts.sql");
     let span = "ARRAY['orders', 'mail'], now() - interval '1 hour', now(), 10000";
     let counts = plan(&mut connection, sql, span).await;
@@ -582,7 +604,7 @@ async fn a_search_reads_no_more_rows_than_it_asks_for() {
     let rows = rows_read(&serde_json::from_str(&list.text).expect("a plan"));
     assert!(rows <= 50.0 * 7.0, "{rows} rows for 50 messages: {}", list.text);
     let letters = include_str!("../../src/postgres/sql/dead_letter_page.sql");
-    let rare = "'dead', 'open', NULL, 'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '-infinity', 'BAD_REQUEST', NULL, NULL, NULL, 50";
+    let rare = "'dead', 'open', NULL, 'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '-infinity', 'BAD_REQUEST', NULL, NULL, NULL, 50, NULL";
     let letters = plan_as(&mut connection, how, letters, rare).await;
     letters.assert_uses_index("dead_letters_code");
     drop(store);

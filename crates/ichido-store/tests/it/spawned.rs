@@ -79,6 +79,10 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.messages().delete_of_identity(None, &queue, "alice", 1).await?;
         store.queues().counts().await?;
         store.queues().fold_counts(1).await?;
+        store.failure_groups().fold(1).await?;
+        store.failure_groups().list(None, 1).await?;
+        store.failure_groups().samples(id).await?;
+        store.failure_groups().resolve(id, "olivia").await?;
         store.queues().pause(&queue, true, None).await?;
         store.dead_letters().list(DeadLetterState::Dead, Some(&queue), None, 1).await?;
         store.dead_letters().page(&DeadLetterFilter::default(), None, 1).await?;

@@ -121,6 +121,7 @@ fn describe_filter(filter: &DeadLetterFilter) -> String {
         since_from,
         since_before,
         text,
+        group,
     } = filter;
     let mut words = vec![format!("state={}", state.as_str())];
     let mut add = |name: &str, value: Option<String>| {
@@ -133,6 +134,7 @@ fn describe_filter(filter: &DeadLetterFilter) -> String {
     add("identity", identity.clone());
     add("from", since_from.map(|moment| moment.to_string()));
     add("before", since_before.map(|moment| moment.to_string()));
+    add("group", group.map(|group| group.to_string()));
     add("text", text.as_ref().map(|text| format!("{text:?}")));
     words.join(" ")
 }

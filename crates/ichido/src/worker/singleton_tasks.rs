@@ -66,7 +66,8 @@ impl PeriodicTask for SingletonTasks {
         }
         if node.has(SingletonTask::Outbox).await {
             in_batches("failed to fold counts", || store.queues().fold_counts(BATCH_SIZE)).await;
-            self.prune_alerts().await;
+            in_batches("failed to fold failure groups", || store.failure_groups().fold(BATCH_SIZE)).await;
+            self.prune_observations().await;
             self.report_unserved().await;
         } else {
             // The responsible node reports them.
@@ -92,12 +93,16 @@ impl SingletonTasks {
         }
     }
 
-    /// Deletes incidents resolved long ago.
-    async fn prune_alerts(&self) {
+    /// Deletes incidents resolved long ago, and failure groups without letters.
+    async fn prune_observations(&self) {
         let store = &self.node.store;
         if let Some(before) = self.node.finished_before().await {
             in_batches("failed to delete old incidents", || {
                 store.alerts().delete_resolved(before, BATCH_SIZE)
+            })
+            .await;
+            in_batches("failed to delete old failure groups", || {
+                store.failure_groups().delete_empty(before, BATCH_SIZE)
             })
             .await;
         }

@@ -19,8 +19,8 @@ use process_for_tests::statement_log::{Logged, for_each_statement};
 
 const LETTERS: u32 = 10_500;
 /// The statements of one batch: the stop check, a page, the queues' facts; begin, lock, take, events, ready, requests to cancel,
-/// counts, commit, and the store's own.
-const MAX_PER_BATCH: u64 = 14;
+/// failure groups, counts, commit, and the store's own.
+const MAX_PER_BATCH: u64 = 15;
 
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 static MAX_ROWS: AtomicU64 = AtomicU64::new(0);

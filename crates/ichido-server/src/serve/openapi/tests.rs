@@ -111,6 +111,8 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
         ("/v1/dead-letters", "effect", "maybe"),
         ("/v1/dead-letters", "text", "\0"),
         ("/v1/dead-letters", "limit", &limit),
+        ("/v1/dead-letters", "group", "8c1f6c0e"),
+        ("/v1/failure-groups", "limit", &limit),
         ("/v1/alerts", "state", "resolved"),
         ("/v1/series", "subject", "node:1"),
         ("/v1/series", "subject", "queue:"),
@@ -327,7 +329,7 @@ fn samples() -> Vec<String> {
         0s 1s 30s 31s 030s 0ms 250ms 29999ms 30000ms 30001ms 1m 10m 9999m 1h 168h 169h 7d 8d 99999s soon \
         2026-11-15T03:00:00Z 2026-11-15T03:00:00.5Z 2026-11-15T03:00:00.123456Z 2026-11-15T03:00:00.1234567Z \
         2028-02-29T23:59:59Z 2027-02-29T00:00:00Z 2026-13-01T00:00:00Z 2026-11-15T24:00:00Z 2026-11-15T03:00:00+01:00 \
-        0000-01-01T00:00:00Z 9999-12-31T23:59:59.999999Z \
+        0000-01-01T00:00:00Z 9999-12-31T23:59:59.999999Z 8c1f6c0e-52b7-8d1a-9a55-0f4a7b1f2c33 \
         /symbol /a/0/b~0~1 /a~2 /~ // symbol \
         dead parked open discarded replaced firing resolved not_done done unknown \
         queued sending failed sent cancelled BROKER_5XX TEAPOT \

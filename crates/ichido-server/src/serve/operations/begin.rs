@@ -95,6 +95,10 @@ struct BulkFilter {
     #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     text: Option<text::ErrorText>,
+    /// Of this failure group.
+    #[serde(default, deserialize_with = "text::given")]
+    #[schema(value_type = Option<text::GroupId>, nullable = false)]
+    group: Option<String>,
     /// Discarded messages, instead of open ones.
     #[serde(default, deserialize_with = "text::only_true")]
     #[schema(value_type = text::True, required = false)]
@@ -170,7 +174,11 @@ pub(super) async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Res
     if work == BulkAction::Discard && body.reason.is_none() {
         return unexpected("a discard requires a \"reason\"; nothing was started; add it");
     }
-    let filter = filter(body.filter, body.action)?;
+    let mut filter = filter(body.filter, body.action)?;
+    if let (Some(group), None) = (filter.group, &filter.queue) {
+        // Its messages are in one queue, so operations on other queues may run beside it.
+        filter.queue = api.store.failure_groups().get(group).await?.map(|group| group.queue);
+    }
     let sends = match work {
         BulkAction::Requeue { .. } => true,
         BulkAction::Discard => false,
@@ -221,6 +229,7 @@ fn filter(body: BulkFilter, action: OperationAction) -> Result<DeadLetterFilter,
         since_from: member("since_from", body.since_from.as_deref(), text::Moment::read)?,
         since_before: member("since_before", body.since_before.as_deref(), text::Moment::read)?,
         text: body.text.map(|text| text.0),
+        group: member("group", body.group.as_deref(), text::GroupId::read)?,
     })
 }
 

@@ -30,6 +30,7 @@ fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
         effect,
         code: None,
         error: None,
+        group: None,
         since: NOW,
         created_at: NOW,
         history: History { attempts: 3, doubt, ..History::new(NonZeroU32::MIN) },

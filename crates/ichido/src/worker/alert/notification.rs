@@ -192,6 +192,7 @@ mod tests {
             effect: Effect::NotDone,
             code: Some("BAD_REQUEST".to_owned()),
             error: Some(error.to_owned()),
+            group: None,
             since: alert.opened_at,
             created_at: alert.opened_at,
             history: History::new(NonZeroU32::MIN),
