@@ -10,7 +10,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::once::fixture::{Mode, OnceFixture, RequestGate, keyed, name_of, post, respond};
+use crate::handler_gate::HandlerGate;
+use crate::once::fixture::{Mode, OnceFixture, keyed, name_of, post, respond};
 use process_for_tests::own_process;
 
 /// Captures every log line, at every level.
@@ -62,7 +63,7 @@ impl Subscriber for RequestLogCapture {
 
 /// Everything that can happen to a request, with words in it that must not appear.
 async fn everything(fixture: &OnceFixture) {
-    let gate = RequestGate::shut();
+    let gate = HandlerGate::shut();
     let inside = gate.clone();
     let handler = fixture.handler(move |run| {
         let gate = inside.clone();

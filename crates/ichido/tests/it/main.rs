@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and the line shows where")]
 
 mod application;
+mod handler_gate;
 mod http;
 mod letters_bounded;
 mod logs;

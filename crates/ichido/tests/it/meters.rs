@@ -10,7 +10,8 @@ use axum::http::StatusCode;
 use ichido::once::{KeyNeed, SameContent};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-use crate::once::fixture::{AFTER_LEASE, Mode, OnceFixture, RequestGate, keyed, post, respond};
+use crate::handler_gate::HandlerGate;
+use crate::once::fixture::{AFTER_LEASE, Mode, OnceFixture, keyed, post, respond};
 use process_for_tests::own_process;
 
 /// Counters by name and labels.
@@ -56,7 +57,7 @@ const REQUESTS: &str = "ichido_once_requests_total{operation=orders.create,resul
 
 async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
     counts.take();
-    let gate = RequestGate::shut();
+    let gate = HandlerGate::shut();
     let inside = gate.clone();
     let handler = fixture.handler(move |run| {
         let gate = inside.clone();

@@ -26,9 +26,10 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
+use crate::handler_gate::HandlerGate;
 use crate::worker::fixture::{
-    AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, LEASE, QUEUE, WorkerFixture, backoff, many, message_of,
-    poll_pause, queue,
+    AFTER_LEASE, BACKOFF, FakeReceiver, LEASE, QUEUE, WorkerFixture, backoff, many, message_of, poll_pause,
+    queue,
 };
 use process_for_tests::own_process;
 

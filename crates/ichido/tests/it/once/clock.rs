@@ -7,7 +7,8 @@ use ichido_core::ledger::RecordPhase;
 use ichido_store::testing::while_busy;
 use sqlx::Row as _;
 
-use super::fixture::{Mode, OnceFixture, RequestGate, both_databases, keyed};
+use super::fixture::{Mode, OnceFixture, both_databases, keyed};
+use crate::handler_gate::HandlerGate;
 
 const TTL: Duration = Duration::from_hours(72);
 /// A minute before that.
@@ -45,7 +46,7 @@ both_databases! {
 
     #[test]
     async fn case_28_a_jump_of_the_clock_makes_nothing_run_twice(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();
@@ -103,15 +104,8 @@ both_databases! {
 
     #[test]
     async fn in_flight_or_unknown_key_never_expires(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
-        let inside = gate.clone();
-        let handler = fixture.handler(move |run| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                run.created()
-            }
-        });
+        let gate = HandlerGate::shut();
+        let handler = fixture.created_after(&gate);
         let orders = fixture.serve(fixture.once(Mode::Opaque), handler);
         let first = keyed("k1").start(&orders);
         gate.reached(1).await;

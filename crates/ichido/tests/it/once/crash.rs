@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ichido_core::ledger::RecordPhase;
 use tokio::runtime::Runtime;
 
-use super::fixture::{AFTER_LEASE, HandlerRun, MODES, Mode, OnceFixture, RequestGate, both_databases, keyed};
+use super::fixture::{AFTER_LEASE, HandlerRun, MODES, Mode, OnceFixture, both_databases, keyed};
+use crate::handler_gate::HandlerGate;
 
 /// A node that can die.
 struct Doomed(Runtime);
@@ -44,7 +45,7 @@ both_databases! {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let (gate, inside) = (RequestGate::shut(), RequestGate::shut());
+            let (gate, inside) = (HandlerGate::shut(), HandlerGate::shut());
             let reached = gate.clone();
             let doomed = Doomed::new();
             doomed.send(&fixture, mode, &key, move |run| {
@@ -68,7 +69,7 @@ both_databases! {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let (gate, inside) = (RequestGate::shut(), RequestGate::shut());
+            let (gate, inside) = (HandlerGate::shut(), HandlerGate::shut());
             let reached = gate.clone();
             let doomed = Doomed::new();
             doomed.send(&fixture, mode, &key, move |run| {

@@ -20,9 +20,9 @@ use ichido_store::ledger::KeyRecord;
 use ichido_store::testing::{postgres, sqlite, while_busy};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
 use sqlx::{PgPool, Postgres, Row as _};
-use tokio::sync::{Semaphore, watch};
 use tower::{Layer as _, Service, ServiceExt as _};
 
+use crate::handler_gate::HandlerGate;
 use crate::worker::fixture::poll_pause;
 
 pub(crate) const OPERATION: &str = "orders.create";
@@ -189,6 +189,18 @@ impl OnceFixture {
         TestHandler { handle, runs }
     }
 
+    /// A handler that responds once the gate lets it pass, and places no order.
+    pub(crate) fn created_after(&self, gate: &HandlerGate) -> TestHandler {
+        let gate = gate.clone();
+        self.handler(move |run| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                run.created()
+            }
+        })
+    }
+
     /// How many orders were placed, in the database and outside of it.
     pub(crate) async fn effects(&self) -> usize {
         let count = "SELECT count(*) FROM orders";
@@ -329,32 +341,6 @@ pub(crate) fn respond(status: StatusCode, body: impl Into<Body>) -> Response<Bod
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response
-}
-
-/// A gate that stops a handler until it is opened.
-#[derive(Clone)]
-pub(crate) struct RequestGate(Arc<(watch::Sender<usize>, Semaphore)>);
-
-impl RequestGate {
-    pub(crate) fn shut() -> Self {
-        Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
-    }
-
-    /// The handler's side: reports its arrival, and waits.
-    pub(crate) async fn pass(&self) {
-        self.0.0.send_modify(|count| *count += 1);
-        self.0.1.acquire().await.unwrap().forget();
-    }
-
-    /// Waits until `count` have arrived at the gate in total.
-    pub(crate) async fn reached(&self, count: usize) {
-        self.0.0.subscribe().wait_for(|reached| count <= *reached).await.unwrap();
-    }
-
-    /// Lets `count` pass.
-    pub(crate) fn open(&self, count: usize) {
-        self.0.1.add_permits(count);
-    }
 }
 
 /// A request to send.

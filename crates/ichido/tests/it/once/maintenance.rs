@@ -10,7 +10,8 @@ use ichido_store::testing::while_busy;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use super::fixture::{Mode, OnceFixture, RequestGate, both_databases, keyed};
+use super::fixture::{Mode, OnceFixture, both_databases, keyed};
+use crate::handler_gate::HandlerGate;
 use crate::worker::fixture::poll_pause;
 
 /// Longer than any key is kept here.
@@ -46,15 +47,8 @@ both_databases! {
 
     #[test]
     async fn layer_lists_claims_that_a_crash_left_behind(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
-        let inside = gate.clone();
-        let handler = fixture.handler(move |run| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                run.created()
-            }
-        });
+        let gate = HandlerGate::shut();
+        let handler = fixture.created_after(&gate);
         let first = keyed("k1").start(&fixture.serve(fixture.once(Mode::Opaque), handler));
         gate.reached(1).await;
         // Nobody repeats the request. Another node has the operation, and sees that the lease has lapsed.

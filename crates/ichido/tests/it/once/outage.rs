@@ -11,10 +11,9 @@ use ichido_store::testing::postgres::{Cluster, StopMode};
 use sqlx::postgres::PgPool;
 use sqlx::{Executor as _, Transaction};
 
-use super::fixture::{
-    IN_TRANSACTION, Mode, OnceFixture, RequestGate, SHORT_LEASE, both_databases, in_time, keyed,
-};
+use super::fixture::{IN_TRANSACTION, Mode, OnceFixture, SHORT_LEASE, both_databases, in_time, keyed};
 use super::relay::{Cut, Relay};
+use crate::handler_gate::HandlerGate;
 
 fn is_settled(record: Option<&KeyRecord>) -> bool {
     record.is_some_and(|record| matches!(record.record.phase, RecordPhase::Settled { .. }))
@@ -219,15 +218,8 @@ async fn waiting_duplicates_share_store_queries() {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let node = node_behind(&relay, &fixture).await;
-        let gate = RequestGate::shut();
-        let inside = gate.clone();
-        let handler = node.handler(move |run| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                run.created()
-            }
-        });
+        let gate = HandlerGate::shut();
+        let handler = node.created_after(&gate);
         let once = node.once(Mode::Opaque).in_flight_wait(Duration::from_secs(1));
         let orders = node.serve(once, handler);
         let first = keyed("k1").start(&orders);

@@ -14,17 +14,18 @@ use ichido_store::testing::while_busy;
 use tower::{Layer as _, Service, ServiceExt as _};
 
 use super::fixture::{
-    AFTER_LEASE, MODES, Mode, OnceFixture, ProtectedService, RequestGate, SHORT_LEASE, TestHandler,
-    both_databases, in_time, keyed, respond,
+    AFTER_LEASE, MODES, Mode, OnceFixture, ProtectedService, SHORT_LEASE, TestHandler, both_databases,
+    in_time, keyed, respond,
 };
 use super::relay::Relay;
+use crate::handler_gate::HandlerGate;
 
 /// A service whose handler places its order and then waits at a gate.
-fn gated(fixture: &OnceFixture, once: Once, gate: &RequestGate) -> ProtectedService {
+fn gated(fixture: &OnceFixture, once: Once, gate: &HandlerGate) -> ProtectedService {
     fixture.serve(once, ordering_at(fixture, gate))
 }
 
-fn ordering_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
+fn ordering_at(fixture: &OnceFixture, gate: &HandlerGate) -> TestHandler {
     let gate = gate.clone();
     fixture.handler(move |run| {
         let gate = gate.clone();
@@ -37,7 +38,7 @@ fn ordering_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
 }
 
 /// A handler that waits at a gate without an open transaction.
-fn waiting_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
+fn waiting_at(fixture: &OnceFixture, gate: &HandlerGate) -> TestHandler {
     let gate = gate.clone();
     fixture.handler(move |run| {
         let gate = gate.clone();
@@ -71,7 +72,7 @@ both_databases! {
 
     #[test]
     async fn duplicate_waits_then_gets_in_flight(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let once = fixture.once(Mode::Keyed).in_flight_wait(Duration::from_millis(1));
         let orders = gated(&fixture, once, &gate);
         let first = keyed("k1").start(&orders);
@@ -89,7 +90,7 @@ both_databases! {
     #[test]
     async fn a_duplicate_that_waits_gets_the_outcome_on_another_node_too(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let orders = fixture.serve(fixture.once(Mode::Keyed), ordering_at(&fixture, &gate));
         let first = keyed("k1").start(&orders);
         gate.reached(1).await;
@@ -104,7 +105,7 @@ both_databases! {
 
     #[test]
     async fn a_duplicate_that_waits_runs_when_the_first_did_nothing(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();
@@ -129,7 +130,7 @@ both_databases! {
 
     #[test]
     async fn two_keys_do_not_wait_for_each_other(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let orders = gated(&fixture, fixture.once(Mode::Opaque), &gate);
         let first = keyed("k1").start(&orders);
         gate.reached(1).await;
@@ -170,7 +171,7 @@ both_databases! {
     async fn case_21_overtaken_owner_returns_winners_result(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         for mode in [Mode::Keyed, Mode::Transactional, Mode::Claimed] {
-            let gate = RequestGate::shut();
+            let gate = HandlerGate::shut();
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
             let slow = fixture.serve(fixture.once(mode), waiting_at(&fixture, &gate));
@@ -204,7 +205,7 @@ both_databases! {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let gate = RequestGate::shut();
+            let gate = HandlerGate::shut();
             let handler = fixture.ordering();
             let slow = fixture.layer(fixture.once(mode)).layer(Slow::new(handler.clone(), &gate));
             let (call, started) = (keyed(&key).request(), slow.clone());
@@ -233,7 +234,7 @@ both_databases! {
     #[test]
     async fn case_23_overtaken_owner_releases_nothing(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let (slow, next) = (RequestGate::shut(), RequestGate::shut());
+        let (slow, next) = (HandlerGate::shut(), HandlerGate::shut());
         let inside = slow.clone();
         let failing = fixture.handler(move |_| {
             let gate = inside.clone();
@@ -258,7 +259,7 @@ both_databases! {
 
     #[test]
     async fn live_claim_is_renewed_and_never_rescued(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let once = fixture.once(Mode::Opaque).lease(SHORT_LEASE).in_flight_wait(Duration::ZERO);
         let orders = gated(&fixture, once, &gate);
         let first = keyed("k1").start(&orders);
@@ -287,7 +288,7 @@ async fn store_silent_before_call_returns_problem_and_runs_nothing() {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let node = OnceFixture::at(fixture.location().by(relay.url(&fixture.url))).await;
-        let (gate, handler) = (RequestGate::shut(), node.ordering());
+        let (gate, handler) = (HandlerGate::shut(), node.ordering());
         let orders =
             node.layer(node.once(Mode::Opaque).lease(SHORT_LEASE)).layer(Slow::new(handler.clone(), &gate));
         let first = tokio::spawn(orders.oneshot(keyed("k1").request()));
@@ -308,13 +309,13 @@ async fn store_silent_before_call_returns_problem_and_runs_nothing() {
 /// A service that is not ready until it is allowed.
 struct Slow {
     inner: TestHandler,
-    gate: RequestGate,
+    gate: HandlerGate,
     waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     is_ready: bool,
 }
 
 impl Slow {
-    fn new(inner: TestHandler, gate: &RequestGate) -> Self {
+    fn new(inner: TestHandler, gate: &HandlerGate) -> Self {
         Self { inner, gate: gate.clone(), waiting: None, is_ready: false }
     }
 }

@@ -17,7 +17,8 @@ use ichido_core::ledger::{RecordPhase, StoredBody};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
-use super::fixture::{MODES, Mode, OnceFixture, RequestGate, both_databases, keyed, respond, send};
+use super::fixture::{MODES, Mode, OnceFixture, both_databases, keyed, respond, send};
+use crate::handler_gate::HandlerGate;
 
 type Frame = hyper::body::Frame<Bytes>;
 
@@ -164,15 +165,8 @@ both_databases! {
             (Profile::Ietf, 422, 409, "idempotency-replayed"),
             (Profile::Stripe, 400, 409, "idempotent-replayed"),
         ] {
-            let gate = RequestGate::shut();
-            let inside = gate.clone();
-            let handler = fixture.handler(move |run| {
-                let gate = inside.clone();
-                async move {
-                    gate.pass().await;
-                    run.created()
-                }
-            });
+            let gate = HandlerGate::shut();
+            let handler = fixture.created_after(&gate);
             let once = fixture.once(Mode::Opaque).profile(profile).in_flight_wait(Duration::ZERO);
             let orders = fixture.serve(once, handler);
             let key = format!("{profile:?}");

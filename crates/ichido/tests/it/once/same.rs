@@ -11,7 +11,8 @@ use ichido_core::json::{CanonicalForm, LeaveOut, Pointer, Unicode};
 
 use tower::ServiceExt as _;
 
-use super::fixture::{MODES, Mode, OnceFixture, RequestGate, both_databases, keyed, respond};
+use super::fixture::{MODES, Mode, OnceFixture, both_databases, keyed, respond};
+use crate::handler_gate::HandlerGate;
 
 both_databases! {
     #[test]
@@ -226,15 +227,8 @@ both_databases! {
     async fn mismatch_is_reported_before_anything_else(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
-            let gate = RequestGate::shut();
-            let inside = gate.clone();
-            let handler = fixture.handler(move |run| {
-                let gate = inside.clone();
-                async move {
-                    gate.pass().await;
-                    run.created()
-                }
-            });
+            let gate = HandlerGate::shut();
+            let handler = fixture.created_after(&gate);
             let orders = fixture.serve(fixture.once(mode), handler);
             let first = keyed(&key).start(&orders);
             gate.reached(1).await;

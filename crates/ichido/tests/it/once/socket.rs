@@ -13,7 +13,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, RequestGate, both_databases, keyed};
+use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases, keyed};
+use crate::handler_gate::HandlerGate;
 
 /// A server with this endpoint; it counts requests that ended, answered or dropped.
 struct TestServer {
@@ -178,7 +179,7 @@ both_databases! {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let gate = RequestGate::shut();
+            let gate = HandlerGate::shut();
             let inside = gate.clone();
             let handler = fixture.handler(move |run| {
                 let gate = inside.clone();
@@ -236,7 +237,7 @@ both_databases! {
 
     #[test]
     async fn stopping_process_waits_for_requests_in_flight(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();

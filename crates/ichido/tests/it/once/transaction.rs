@@ -8,9 +8,8 @@ use ichido::once::{Pool, RetryTransaction, Tx, TxError, limits};
 use ichido_core::ledger::RecordPhase;
 use sqlx::{Executor as _, Postgres, Sqlite};
 
-use super::fixture::{
-    HandlerRun, IN_TRANSACTION, Mode, OnceFixture, RequestGate, both_databases, keyed, respond,
-};
+use super::fixture::{HandlerRun, IN_TRANSACTION, Mode, OnceFixture, both_databases, keyed, respond};
+use crate::handler_gate::HandlerGate;
 
 /// A lock on a handler's transaction, on either database.
 enum TxHold {
@@ -90,7 +89,7 @@ both_databases! {
         for mode in IN_TRANSACTION {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
-            let gate = RequestGate::shut();
+            let gate = HandlerGate::shut();
             let inside = gate.clone();
             let handler = fixture.handler(move |run| {
                 let gate = inside.clone();

@@ -10,13 +10,13 @@ use ichido_core::ledger::RecordPhase;
 use sqlx::{Executor as _, Postgres};
 
 use super::fixture::{
-    Mode, OnceFixture, ProtectedService, RequestGate, SHORT_LEASE, TestHandler, both_databases, in_time,
-    keyed, respond,
+    Mode, OnceFixture, ProtectedService, SHORT_LEASE, TestHandler, both_databases, in_time, keyed, respond,
 };
 use super::outage::Blocked;
+use crate::handler_gate::HandlerGate;
 
 /// A handler that waits at a gate, and then places its order.
-fn waiting_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
+fn waiting_at(fixture: &OnceFixture, gate: &HandlerGate) -> TestHandler {
     let gate = gate.clone();
     fixture.handler(move |run| {
         let gate = gate.clone();
@@ -35,7 +35,7 @@ fn served(fixture: &OnceFixture, handler: &TestHandler) -> ProtectedService {
 both_databases! {
     #[test]
     async fn nothing_is_written_before_the_handler_ends(fixture: OnceFixture) {
-        let (gate, handler) = (RequestGate::shut(), fixture.ordering());
+        let (gate, handler) = (HandlerGate::shut(), fixture.ordering());
         let first = keyed("k1").start(&served(&fixture, &waiting_at(&fixture, &gate)));
         gate.reached(1).await;
         assert_eq!(fixture.phase("k1").await, None);
@@ -50,7 +50,7 @@ both_databases! {
     #[test]
     async fn claim_first_keeps_other_nodes_from_running(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let (gate, idle) = (RequestGate::shut(), other.ordering());
+        let (gate, idle) = (HandlerGate::shut(), other.ordering());
         let first = keyed("k1").start(&fixture.serve(fixture.once(Mode::Claimed), waiting_at(&fixture, &gate)));
         gate.reached(1).await;
         assert!(matches!(fixture.phase("k1").await, Some(RecordPhase::Claimed { .. })));
@@ -68,7 +68,7 @@ both_databases! {
 
     #[test]
     async fn duplicates_on_one_node_wait_and_never_run(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let handler = waiting_at(&fixture, &gate);
         let orders = served(&fixture, &handler);
         let first = keyed("k1").start(&orders);
@@ -88,7 +88,7 @@ both_databases! {
 
     #[test]
     async fn a_duplicate_that_waited_runs_when_the_first_was_rolled_back(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();
@@ -119,7 +119,7 @@ both_databases! {
     #[test]
     async fn different_request_on_another_node_is_rolled_back_and_refused(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let slow = waiting_at(&fixture, &gate);
         let first = keyed("k1").start(&served(&fixture, &slow));
         gate.reached(1).await;
@@ -170,7 +170,7 @@ async fn loser_with_an_older_snapshot_replays_the_winner() {
     in_time(async {
         let fixture = OnceFixture::postgres().await;
         let other = fixture.another_node().await;
-        let gate = RequestGate::shut();
+        let gate = HandlerGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
             let gate = inside.clone();

@@ -26,8 +26,9 @@ use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
 use super::fixture::{
-    FakeReceiver, HandlerGate, QUEUE, WorkerFixture, both_databases, key, many, message, poll_pause, queue,
+    FakeReceiver, QUEUE, WorkerFixture, both_databases, key, many, message, poll_pause, queue,
 };
+use crate::handler_gate::HandlerGate;
 
 /// A bit longer than the watch's period.
 const A_ROUND: Duration = Duration::from_secs(11);

@@ -19,9 +19,10 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::fixture::{
-    BACKOFF, DAY, FakeReceiver, HandlerGate, QUEUE, WorkerFixture, backoff, both_databases, many, message,
-    poll_pause, queue,
+    BACKOFF, DAY, FakeReceiver, QUEUE, WorkerFixture, backoff, both_databases, many, message, poll_pause,
+    queue,
 };
+use crate::handler_gate::HandlerGate;
 
 impl WorkerFixture {
     /// Asks to cancel a message in flight.

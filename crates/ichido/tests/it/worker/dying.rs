@@ -16,9 +16,10 @@ use ichido_store::node::NodeRow;
 use uuid::Uuid;
 
 use super::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, FakeReceiver, HandlerGate, LEASE, WorkerFixture, backoff, both_databases, key,
-    many, message, poll_pause, queue,
+    AFTER_LEASE, BACKOFF, DAY, FakeReceiver, LEASE, WorkerFixture, backoff, both_databases, key, many,
+    message, poll_pause, queue,
 };
+use crate::handler_gate::HandlerGate;
 
 /// The time between two slots of a rarely called destination: no test gets there unless it lets time pass.
 const SPACING: Duration = Duration::from_hours(1);

@@ -1,5 +1,6 @@
 //! A fresh database, workers on it, and the vocabulary of the tests.
 
+use crate::handler_gate::HandlerGate;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -15,7 +16,6 @@ use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_store::Store;
 use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName, Transition};
 use ichido_store::testing::{postgres, sqlite, while_busy};
-use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 pub(crate) const QUEUE: &str = "orders";
@@ -228,6 +228,18 @@ impl FakeReceiver {
         self.handler(|_, _| async { Ok(JobSuccess::default()) })
     }
 
+    /// A handler that succeeds once the gate lets it pass.
+    pub(crate) fn done_after(&self, gate: &HandlerGate) -> Handler {
+        let gate = gate.clone();
+        self.handler(move |_, _| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                Ok(JobSuccess::default())
+            }
+        })
+    }
+
     pub(crate) fn calls(&self) -> Vec<ReceivedCall> {
         self.calls.lock().unwrap().clone()
     }
@@ -239,37 +251,6 @@ impl FakeReceiver {
     /// How often a message was called.
     pub(crate) fn calls_of(&self, id: Uuid) -> usize {
         self.calls().iter().filter(|seen| seen.message == id).count()
-    }
-}
-
-/// A gate that stops a handler until it is opened.
-#[derive(Clone)]
-pub(crate) struct HandlerGate(Arc<(watch::Sender<usize>, Semaphore)>);
-
-impl HandlerGate {
-    pub(crate) fn shut() -> Self {
-        Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
-    }
-
-    /// The handler's side: reports its arrival, and waits.
-    pub(crate) async fn pass(&self) {
-        self.0.0.send_modify(|count| *count += 1);
-        self.0.1.acquire().await.unwrap().forget();
-    }
-
-    /// Waits until `count` have arrived at the gate in total.
-    pub(crate) async fn reached(&self, count: usize) {
-        self.0.0.subscribe().wait_for(|reached| count <= *reached).await.unwrap();
-    }
-
-    /// How many have arrived at the gate in total.
-    pub(crate) fn arrived(&self) -> usize {
-        *self.0.0.borrow()
-    }
-
-    /// Lets `count` pass.
-    pub(crate) fn open(&self, count: usize) {
-        self.0.1.add_permits(count);
     }
 }
 

@@ -8,7 +8,8 @@ use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 use serde::{Deserialize, Serialize};
 
-use super::fixture::{BACKOFF, FakeReceiver, HandlerGate, QUEUE, WorkerFixture, both_databases, many};
+use super::fixture::{BACKOFF, FakeReceiver, QUEUE, WorkerFixture, both_databases, many};
+use crate::handler_gate::HandlerGate;
 
 /// The timeout of a handler that never ends. One that ends at once has as long, on a slow machine too.
 const TIMEOUT: Duration = Duration::from_secs(2);

@@ -13,7 +13,8 @@ use ichido_core::verdict::Effect;
 use ichido_store::message::Enqueued;
 use uuid::Uuid;
 
-use super::fixture::{AFTER_LEASE, HandlerGate, WorkerFixture, both_databases, many, message};
+use super::fixture::{AFTER_LEASE, WorkerFixture, both_databases, many, message};
+use crate::handler_gate::HandlerGate;
 
 /// How many messages are enqueued at once, so one claim has them all.
 const BATCH: usize = 40;

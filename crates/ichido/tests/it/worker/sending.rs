@@ -10,9 +10,9 @@ use ichido_store::message::NewMessage;
 use ichido_store::testing::while_busy;
 
 use super::fixture::{
-    FakeReceiver, HandlerGate, LEASE, QUEUE, WorkerFixture, both_databases, key, many, message, message_of,
-    queue,
+    FakeReceiver, LEASE, QUEUE, WorkerFixture, both_databases, key, many, message, message_of, queue,
 };
+use crate::handler_gate::HandlerGate;
 
 both_databases! {
     #[test]
@@ -53,14 +53,7 @@ both_databases! {
             fixture.put(&format!("k{number}")).await;
         }
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let inside = gate.clone();
-        let handler = receiver.handler(move |_, _| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                Ok(JobSuccess::default())
-            }
-        });
+        let handler = receiver.done_after(&gate);
         let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         gate.reached(1).await;
         let queues = fixture.store.queues();
@@ -76,14 +69,7 @@ both_databases! {
             fixture.put(&format!("k{number}")).await;
         }
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let inside = gate.clone();
-        let handler = receiver.handler(move |_, _| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                Ok(JobSuccess::default())
-            }
-        });
+        let handler = receiver.done_after(&gate);
         let _worker = fixture.work_as(handler, |queue| {
             queue.parallelism = many(2);
             queue.batch_size = many(4);

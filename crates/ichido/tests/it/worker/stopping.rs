@@ -6,7 +6,8 @@ use ichido::destination::{Handler, JobSuccess};
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 
-use super::fixture::{AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many};
+use super::fixture::{AFTER_LEASE, BACKOFF, FakeReceiver, WorkerFixture, both_databases, many};
+use crate::handler_gate::HandlerGate;
 
 /// A handler that waits at a gate.
 fn gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {

@@ -23,8 +23,9 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::fixture::{
-    AFTER_LEASE, BACKOFF, HandlerGate, QUEUE, WorkerFixture, both_databases, in_time, many, only, poll_pause,
+    AFTER_LEASE, BACKOFF, QUEUE, WorkerFixture, both_databases, in_time, many, only, poll_pause,
 };
+use crate::handler_gate::HandlerGate;
 use crate::once::relay::{Cut, Relay};
 use crate::warnings::WarningCapture;
 use business::{AnyTx, Business, Order, Receipt};

@@ -19,7 +19,8 @@ use sqlx::{PgPool, SqlitePool};
 
 use uuid::Uuid;
 
-use super::fixture::{FakeReceiver, HandlerGate, WorkerFixture, both_databases, many, message, poll_pause};
+use super::fixture::{FakeReceiver, WorkerFixture, both_databases, many, message, poll_pause};
+use crate::handler_gate::HandlerGate;
 
 both_databases! {
     #[test]
@@ -145,14 +146,7 @@ both_databases! {
     #[test]
     async fn a_slot_stays_taken_until_its_settle_is_durable(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let inside = gate.clone();
-        let handler = receiver.handler(move |_, _| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                Ok(JobSuccess::default())
-            }
-        });
+        let handler = receiver.done_after(&gate);
         let ids = [fixture.put("k1").await, fixture.put("k2").await];
         let _worker = fixture.work_as(handler.idempotent(), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
