@@ -83,13 +83,7 @@ impl Receivers {
         let text = TEXT
             .replace("BROKER", &self.broker.address.to_string())
             .replace("OFFICE", &self.office.address.to_string());
-        let outside = ConfigSources {
-            variable: &|_| None,
-            file: &|path| std::fs::read_to_string(path),
-            named: Vec::new(),
-            folder: PathBuf::new(),
-            needs_secrets: true,
-        };
+        let outside = ConfigSources::of_files(PathBuf::new());
         Ok(config::resolve(NAME, &text, &outside)?)
     }
 }

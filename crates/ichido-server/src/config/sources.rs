@@ -42,6 +42,11 @@ impl ConfigSources<'_> {
         }
     }
 
+    /// Returns files alone: the environment cannot change the configuration.
+    pub fn of_files(folder: PathBuf) -> Self {
+        Self { variable: &|_| None, named: Vec::new(), ..Self::of_process(folder) }
+    }
+
     /// Returns the text, or what it refers to. Errors contain no character of a secret.
     pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
         if let Some(name) = text.strip_prefix(VARIABLE) {

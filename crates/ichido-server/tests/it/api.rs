@@ -54,12 +54,6 @@ impl TestApi {
 
 /// Resolves a configuration, or returns its errors as text.
 pub(crate) fn configure(text: &str) -> Result<Config, String> {
-    let outside = ConfigSources {
-        variable: &|_| None,
-        file: &|path| std::fs::read_to_string(path),
-        named: Vec::new(),
-        folder: PathBuf::new(),
-        needs_secrets: true,
-    };
+    let outside = ConfigSources::of_files(PathBuf::new());
     config::resolve("ichido.toml", text, &outside).map_err(|errors| errors.to_string())
 }

@@ -23,13 +23,7 @@ fn configure(names: &[&str]) -> Result<Config, String> {
             _ => starting.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)),
         }
     };
-    let outside = ConfigSources {
-        variable: &|_| None,
-        file: &read,
-        named: Vec::new(),
-        folder: PathBuf::from("here"),
-        needs_secrets: true,
-    };
+    let outside = ConfigSources { file: &read, ..ConfigSources::of_files(PathBuf::from("here")) };
     let text = format!("[serve]\nboundaries = {names:?}\n");
     config::resolve("ichido.toml", &text, &outside).map_err(|errors| errors.to_string())
 }

@@ -382,13 +382,7 @@ impl App {
     async fn start() -> Self {
         let file = fresh_file();
         let store = Store::open(&file.url, 2).await.unwrap();
-        let outside = ConfigSources {
-            variable: &|_| None,
-            file: &|path| std::fs::read_to_string(path),
-            named: Vec::new(),
-            folder: PathBuf::new(),
-            needs_secrets: true,
-        };
+        let outside = ConfigSources::of_files(PathBuf::new());
         let config = config::resolve("ichido.toml", CONFIG, &outside).unwrap();
         let router = router(std::sync::Arc::new(in_process::api(store, Some(&config))));
         let description = serde_json::from_str(&text(served().into_openapi())).unwrap();
