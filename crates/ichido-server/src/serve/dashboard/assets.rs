@@ -1,7 +1,7 @@
 //! The files of the dashboard, compiled into the program.
 //!
 //! Guarantee: the address of a file has a hash of its content, so browsers keep it for a year and a new release never meets an old file.
-//! There is no script or style of anybody else.
+//! No third-party script or style is loaded.
 
 use std::sync::LazyLock;
 

@@ -138,7 +138,7 @@ texts! {
     filter: "Filter", "絞り込み";
     search: "Search", "検索";
     filter_hint: "An id, the first digits of one, or a key; or: queue: state: code: key: identity: trace: since: before: payload./field:", "ID(先頭の数桁でも可)かキー、または queue: state: code: key: identity: trace: since: before: payload./項目:";
-    filter_unknown: "There is no filter {name}. Known filters: {names}.", "{name} という絞り込みはありません。使えるもの: {names}。";
+    filter_unknown: "Unknown filter {name}. Known filters: {names}.", "{name} という絞り込みはありません。使えるもの: {names}。";
     filter_repeated: "The filter {name} is repeated; use it once.", "絞り込み {name} が重複しています。";
     filter_two: "Use one id or key at a time; put a value with spaces in double quotes.", "ID かキーは一つだけ指定してください。空白を含む値は二重引用符で囲みます。";
     chip_all: "All", "すべて";

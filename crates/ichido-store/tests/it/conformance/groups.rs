@@ -264,7 +264,7 @@ both_databases! {
         let groups = fixture.store.failure_groups();
         assert_eq!(groups.acknowledge(id, "olivia").await.unwrap().unwrap().standing.state, GroupState::Acknowledged);
         fixture.die_of("no symbol 2").await;
-        assert_eq!(fixture.group_state(id).await, GroupState::Acknowledged, "whoever works on it knows");
+        assert_eq!(fixture.group_state(id).await, GroupState::Acknowledged, "the person who works on it knows");
         fixture.die_of("no symbol 3").await;
         let resolved = groups.resolve(id, "oscar").await.unwrap().unwrap();
         assert_eq!((resolved.standing.state, resolved.changed_by.as_deref()), (GroupState::Resolved, Some("oscar")));
