@@ -17,6 +17,7 @@ mod queues;
 mod readiness;
 mod retention;
 mod series;
+mod sessions;
 mod tokens;
 
 use std::sync::Arc;

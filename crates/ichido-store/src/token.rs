@@ -45,6 +45,8 @@ pub mod limits {
     pub const MAX_NAME_BYTES: usize = 128;
     /// The maximum number of queues that a producer may enqueue into.
     pub const MAX_QUEUES: usize = 256;
+    /// The maximum number of sessions of the dashboard.
+    pub const MAX_SESSIONS: u32 = 1_000;
     /// The maximum number of tokens that are listed: the newest.
     pub const MAX_TOKENS: u32 = 10_000;
 }

@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 42] = [
+const SMALL: [(&str, &str); 43] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -89,6 +89,11 @@ const SMALL: [(&str, &str); 42] = [
     ("place_orphans.sql", "SCAN ichido_scheduled USING COVERING INDEX ichido_scheduled_due"),
     ("place_orphans.sql", "SCAN ichido_ready"),
     // A page of records, or of lists, that a subquery found.
+    // At most MAX_SESSIONS.
+    (
+        "session_prune.sql",
+        "SCAN ichido_dashboard_sessions USING COVERING INDEX ichido_dashboard_sessions_expiry",
+    ),
     ("sealed_keys_find.sql", "SCAN p"),
     ("sealed_keys_over.sql", "SCAN p"),
     // The hour to be rolled up, and a subject's sums of a range.

@@ -12,7 +12,6 @@ use axum::response::{IntoResponse as _, Response};
 use form_urlencoded::Serializer;
 use http::header::{HeaderMap, HeaderName, SET_COOKIE};
 use http::{Method, StatusCode, Uri};
-use tokio::time::Instant;
 
 use super::super::access::check_host;
 use super::super::caller::ApiCaller;
@@ -44,7 +43,10 @@ struct SignInPage {
 impl Dashboard {
     /// Returns who sends a request: a local user while no token exists, otherwise the token of the session.
     pub(super) async fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<ApiCaller, Problem> {
-        let token = session_id(headers).and_then(|id| self.sessions.token(id, Instant::now()));
+        let token = match session_id(headers) {
+            Some(id) => self.sessions.token(&self.api.store, id).await?,
+            None => None,
+        };
         self.access.admit_visitor(uri, headers, token).await
     }
 }
@@ -92,29 +94,31 @@ pub(super) async fn sign_in(
     if caller.require_viewer().is_err() {
         return refuse(StatusCode::FORBIDDEN, t.token_producer);
     }
-    let session = caller.token.and_then(|token| dashboard.sessions.start(token, Instant::now()));
+    // Only a local user has no token, and nobody is one where a token exists.
+    let Some(token) = caller.token else { return refuse(StatusCode::UNAUTHORIZED, t.token_wrong) };
+    let id = dashboard.sessions.start(&dashboard.api.store, token).await?;
     let name = if is_https { SECURE_COOKIE } else { COOKIE };
-    let set = session.and_then(|id| cookie::set(name, &id, is_https, None));
-    let set =
-        set.ok_or_else(|| Problem::new(Code::StoreRefused, "the system has no random bytes for a session"))?;
     tracing::info!(token = caller.name, "dashboard session started");
     let mut response = see_other(&dashboard.base, &next);
-    response.headers_mut().insert(SET_COOKIE, set);
+    response.headers_mut().extend(cookie::set(name, &id, is_https, None).map(|set| (SET_COOKIE, set)));
     Ok(response)
 }
 
 /// Ends the session.
-pub(super) async fn sign_out(State(dashboard): State<Arc<Dashboard>>, headers: HeaderMap) -> Response {
+pub(super) async fn sign_out(
+    State(dashboard): State<Arc<Dashboard>>,
+    headers: HeaderMap,
+) -> Result<Response, PageRefusal> {
     let mut response = see_other(&dashboard.base, "/sign-in");
     for (name, is_secure) in [(COOKIE, false), (SECURE_COOKIE, true)] {
         if let Some(id) = cookie::get(&headers, name) {
-            dashboard.sessions.end(id);
+            dashboard.sessions.end(&dashboard.api.store, id).await?;
             response
                 .headers_mut()
                 .extend(cookie::set(name, "", is_secure, Some(0)).map(|set| (SET_COOKIE, set)));
         }
     }
-    response
+    Ok(response)
 }
 
 /// Stores the choice of a language, and returns to the page.

@@ -51,9 +51,7 @@ impl Fixture {
     async fn new() -> Self {
         let file = fresh_file();
         let store = Store::open(&file.url, 2).await.unwrap();
-        let api = Arc::new(in_process::api(store.clone(), None));
-        let access = Arc::new(Access::new(store.clone(), "127.0.0.1:4180".parse().unwrap()));
-        let pages = pages(api, Arc::clone(&access), "");
+        let (access, pages) = server(&store);
         Self { store, access, pages, _file: file }
     }
 
@@ -126,6 +124,14 @@ impl Fixture {
             let _ = self.store.claims().settle(Settlement::new(work, event, note)).await.unwrap();
         }
     }
+}
+
+/// Starts another server of a store.
+fn server(store: &Store) -> (Arc<Access>, Router) {
+    let api = Arc::new(in_process::api(store.clone(), None));
+    let access = Arc::new(Access::new(store.clone(), "127.0.0.1:4180".parse().unwrap()));
+    let pages = pages(api, Arc::clone(&access), "");
+    (access, pages)
 }
 
 fn request(method: Method, target: &str, cookie: Option<&str>, form: &str) -> HttpRequest<Body> {
@@ -207,6 +213,16 @@ async fn a_revoked_token_ends_its_session() {
     let again = fixture.post("/sign-in", None, &format!("token={token}")).await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
     assert!(!again.text.contains(&token), "the page does not repeat it");
+}
+
+/// A server that is restarted knows as little as another one.
+#[tokio::test]
+async fn a_session_holds_on_every_server_of_the_store() {
+    let mut fixture = Fixture::new().await;
+    let (_, token) = fixture.add_token("ann", TokenRole::Viewer).await;
+    let cookie = fixture.sign_in(&token).await;
+    (fixture.access, fixture.pages) = server(&fixture.store);
+    assert_eq!(fixture.get("/", Some(&cookie)).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -395,7 +411,7 @@ async fn a_wrong_filter_is_explained_beside_the_box() {
     let page = fixture.get("/messages?q=stat:dead", None).await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
     assert!(
-        page.text.contains("There is no filter stat.") && page.text.contains("value=\"stat:dead\""),
+        page.text.contains("Unknown filter stat.") && page.text.contains("value=\"stat:dead\""),
         "{}",
         page.text
     );

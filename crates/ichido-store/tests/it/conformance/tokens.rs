@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ichido_core::digest::Digest;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 use ichido_store::token::{NewToken, TokenRole, limits};
@@ -57,6 +58,33 @@ both_databases! {
         fixture.store.advance_clock(Duration::from_secs(61));
         assert_eq!(fixture.live().await, ["second"]);
         assert_eq!(fixture.store.tokens().list().await.unwrap().len(), 3, "the trail names them");
+    }
+
+    #[test]
+    async fn session_ends_when_it_expires_or_is_ended(fixture: StoreFixture) {
+        let (tokens, token) = (fixture.store.tokens(), Uuid::now_v7());
+        for (hash, minutes) in [([1; 32], 1), ([2; 32], 2)] {
+            tokens.start_session(token, hash, Duration::from_mins(minutes)).await.unwrap();
+        }
+        assert_eq!(tokens.session([1; 32]).await.unwrap(), Some(token));
+        assert_eq!(tokens.session([3; 32]).await.unwrap(), None);
+        fixture.store.advance_clock(Duration::from_secs(61));
+        assert_eq!(tokens.session([1; 32]).await.unwrap(), None);
+        assert_eq!(tokens.session([2; 32]).await.unwrap(), Some(token));
+        tokens.end_session([2; 32]).await.unwrap();
+        assert_eq!(tokens.session([2; 32]).await.unwrap(), None);
+    }
+
+    #[test]
+    async fn sessions_are_bounded(fixture: StoreFixture) {
+        let (tokens, token) = (fixture.store.tokens(), Uuid::now_v7());
+        let hash = |number: u32| *Digest::of_bytes(&number.to_be_bytes()).as_bytes();
+        for number in 0..=limits::MAX_SESSIONS {
+            let ttl = Duration::from_hours(1) + Duration::from_millis(number.into());
+            tokens.start_session(token, hash(number), ttl).await.unwrap();
+        }
+        assert_eq!(tokens.session(hash(0)).await.unwrap(), None, "it ends first");
+        assert_eq!(tokens.session(hash(1)).await.unwrap(), Some(token));
     }
 
     #[test]

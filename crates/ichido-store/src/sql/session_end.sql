@@ -1,0 +1,1 @@
+DELETE FROM ichido.dashboard_sessions WHERE hash = $1
