@@ -55,6 +55,7 @@ fn sqlite(error: &SqliteError) -> ErrorClass {
     const BUSY: i32 = 5;
     const LOCKED: i32 = 6;
     const READONLY: i32 = 8;
+    const INTERRUPT: i32 = 9;
     const IOERR: i32 = 10;
     const CORRUPT: i32 = 11;
     const FULL: i32 = 13;
@@ -64,7 +65,8 @@ fn sqlite(error: &SqliteError) -> ErrorClass {
     // The low byte of an extended code is the primary code.
     let code = error.code().and_then(|code| code.parse::<i32>().ok()).map(|code| code & 0xff);
     match code {
-        Some(BUSY | LOCKED | PROTOCOL) => ErrorClass::Contended,
+        // Interrupted: a statement of a page exceeded its time limit.
+        Some(BUSY | LOCKED | PROTOCOL | INTERRUPT) => ErrorClass::Contended,
         Some(FULL) => ErrorClass::Full,
         Some(READONLY | IOERR | CORRUPT | CANTOPEN | NOTADB) => ErrorClass::NotConnected,
         _ => ErrorClass::Refused,

@@ -77,6 +77,7 @@ pub mod message;
 mod migrations;
 pub mod node;
 mod node_lock;
+pub mod page_reads;
 mod placement;
 mod postgres;
 mod record;

@@ -32,6 +32,7 @@ use crate::error::StoreError;
 use crate::error_class::{ErrorClass, classify};
 use crate::message::QueueName;
 use crate::migrations;
+use crate::page_reads;
 use crate::skew::Skew;
 use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue};
@@ -54,6 +55,8 @@ pub(crate) struct Postgres {
     batches: ConnectionPool,
     /// For parts of batches that failed as a whole.
     parts: ConnectionPool,
+    /// For the reads of pages, over connections of their own.
+    pages: ConnectionPool,
     options: PgConnectOptions,
     skew: Arc<Skew>,
     /// Where the last claim of each queue ended.
@@ -81,6 +84,7 @@ impl Postgres {
             parts: calls.with_answer_timeout(BATCH_TIMEOUT).with_lock_timeout(PART_LOCK_TIMEOUT),
             batches: calls.with_answer_timeout(BATCH_TIMEOUT),
             calls,
+            pages: ConnectionPool::new(page_options(&options), page_reads::MAX_CONNECTIONS, CALL_TIMEOUT),
             options,
             skew,
             cursors: Mutex::default(),
@@ -127,7 +131,9 @@ impl Postgres {
         _values: &[SqlValue<'_>],
         ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.write_with(ask).await
+        let pool = if page_reads::is_inside() { &self.pages } else { &self.calls };
+        pool.with_connection(async |connection: &mut PgConnection| ask(self.connection(connection)).await)
+            .await
     }
 
     /// Runs a statement that is its own transaction.
@@ -176,6 +182,12 @@ pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(options.options(LIMITS))
 }
 
+/// Returns the options of connections for pages. The last value of a setting counts.
+fn page_options(options: &PgConnectOptions) -> PgConnectOptions {
+    let timeout = format!("{}ms", page_reads::STATEMENT_TIMEOUT.as_millis());
+    options.clone().options([("statement_timeout", timeout)])
+}
+
 /// Returns the options of the caller's own connections: its statements have no limits of ours.
 pub(crate) fn caller_options(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(&parameters::supported(url)).map_err(|_| {
@@ -218,14 +230,29 @@ mod tests {
     use super::*;
     use crate::testing::postgres::fresh_database;
 
-    /// Reads the connection's lock timeout.
-    async fn lock_timeout(pool: &ConnectionPool) -> String {
-        pool.with_connection(async |connection| {
-            let row = sqlx::query("SHOW lock_timeout").fetch_one(connection).await?;
-            Ok(sqlx::Row::try_get::<String, _>(&row, 0)?)
-        })
-        .await
-        .unwrap()
+    /// Reads a setting of the connection.
+    async fn setting(pool: &ConnectionPool, name: &str) -> String {
+        let query = sqlx::query("SELECT current_setting($1)").bind(name);
+        sqlx::Row::try_get(&pool.one(query).await.unwrap(), 0).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_page_cannot_keep_the_database_busy() {
+        let database = fresh_database().await;
+        let postgres = Postgres::connect(&database.url, 1, Arc::default()).await.unwrap();
+        for (pool, timeout) in [(&postgres.pages, "3s"), (&postgres.calls, "20s")] {
+            assert_eq!(setting(pool, "statement_timeout").await, timeout);
+        }
+        // While one call has the only connection, a page reads over one of its own.
+        let busy = postgres.calls.with_connection(async |_| {
+            let page = page_reads::for_page(async {
+                postgres.clock().await.unwrap();
+                page_reads::cost().unwrap()
+            });
+            Ok(page.await)
+        });
+        let cost = busy.await.unwrap();
+        assert_eq!((cost.statements, cost.rows, cost.listed[0].name), (1, 1, "now"));
     }
 
     #[tokio::test]
@@ -234,9 +261,9 @@ mod tests {
         let postgres = Postgres::connect(&database.url, 1, Arc::default()).await.unwrap();
         let whole = WriteMode::default();
         for _ in 0..2 {
-            assert_eq!(lock_timeout(postgres.pool_for(whole)).await, LOCK_TIMEOUT);
+            assert_eq!(setting(postgres.pool_for(whole), "lock_timeout").await, LOCK_TIMEOUT);
             let part = WriteMode { is_part: true, ..whole };
-            assert_eq!(lock_timeout(postgres.pool_for(part)).await, PART_LOCK_TIMEOUT);
+            assert_eq!(setting(postgres.pool_for(part), "lock_timeout").await, PART_LOCK_TIMEOUT);
         }
     }
 }

@@ -22,11 +22,13 @@ use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::time::Timestamp;
+use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
 use sqlx::{Connection as _, Row as _, Sqlite as Database, Transaction};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::action::{self, AuditAction};
@@ -35,6 +37,7 @@ use crate::columns::fence_from;
 use crate::error::StoreError;
 use crate::error_class::{ErrorClass, classify};
 use crate::migrations;
+use crate::page_reads;
 use crate::skew::Skew;
 use crate::statement::{DbConnection, SqlValue};
 use files::{DatabaseFiles, FileId};
@@ -49,6 +52,9 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// More than we have, so each statement is prepared once per connection.
 const MAX_STATEMENTS: usize = 256;
 
+/// How many instructions of a statement of a page run between two looks at the clock: fewer than in a millisecond.
+const STEPS_PER_CHECK: i32 = 10_000;
+
 /// How often to retry opening while another process turns the same new file into a WAL database. SQLite does not wait for that.
 const OPEN_TRIES: u32 = 40;
 const OPEN_WAIT: Duration = Duration::from_millis(25);
@@ -60,6 +66,8 @@ const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(crate) struct Sqlite {
     writer: SqlitePool,
     readers: SqlitePool,
+    /// For pages. Opened with the first.
+    page_readers: SqlitePool,
     skew: Arc<Skew>,
     claim_tracker: ClaimTracker,
     own_claims: OwnClaims,
@@ -84,17 +92,26 @@ impl Sqlite {
             options.clone().journal_mode(SqliteJournalMode::Wal),
         )
         .await?;
-        let readers = open(
-            SqlitePoolOptions::new().max_connections(max_connections.max(1)),
-            options.pragma("query_only", "on"),
-        )
-        .await?;
+        let options = options.pragma("query_only", "on");
+        let page_readers =
+            with_timeouts(SqlitePoolOptions::new().max_connections(page_reads::MAX_CONNECTIONS))
+                .connect_lazy_with(options.clone());
+        let readers = open(SqlitePoolOptions::new().max_connections(max_connections.max(1)), options).await?;
         // A reader opens the log.
         sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(&writer).await?;
         let files = Arc::new(DatabaseFiles::note(path, before)?);
         let own_claims = OwnClaims::new(Arc::clone(&skew));
         let path = path.canonicalize().map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
-        Ok(Self { writer, readers, skew, claim_tracker: ClaimTracker::default(), own_claims, files, path })
+        Ok(Self {
+            writer,
+            readers,
+            page_readers,
+            skew,
+            claim_tracker: ClaimTracker::default(),
+            own_claims,
+            files,
+            path,
+        })
     }
 
     /// Migrates the schema in one transaction, so many processes may try at once.
@@ -130,12 +147,25 @@ impl Sqlite {
         values: &[SqlValue<'_>],
         ask: impl AsyncFnOnce(DbConnection<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut reader = self.readers.acquire().await?;
+        let mut reader = self.reader(page_reads::STATEMENT_TIMEOUT).await?;
         if values.iter().any(|value| matches!(value, SqlValue::Now)) {
             let now = self.now(&mut reader).await?;
             return ask(DbConnection::Sqlite(&mut reader, now)).await;
         }
         ask(without_clock(&mut reader)).await
+    }
+
+    /// Returns a reader. One for a page interrupts its statements after this time.
+    async fn reader(&self, limit: Duration) -> Result<PoolConnection<Database>, StoreError> {
+        if !page_reads::is_inside() {
+            return Ok(self.readers.acquire().await?);
+        }
+        let mut reader = self.page_readers.acquire().await?;
+        let started = Instant::now();
+        // It replaces that of the page before, and stays if this page is cancelled, so its statement ends too.
+        let is_in_time = move || started.elapsed() < limit;
+        reader.lock_handle().await?.set_progress_handler(STEPS_PER_CHECK, is_in_time);
+        Ok(reader)
     }
 
     /// Writes in its own transaction.
@@ -175,6 +205,7 @@ impl Sqlite {
 
     /// Closes the pools, the writer last: it may move the log into the file.
     pub(crate) async fn close(&self) {
+        self.page_readers.close().await;
         self.readers.close().await;
         self.writer.close().await;
     }
@@ -291,14 +322,7 @@ pub(crate) fn replaced_after_rollback(pool: SqlitePoolOptions) -> SqlitePoolOpti
 }
 
 async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
-    // A connection to a file does not go stale, so none is tested or replaced because of its age.
-    let pool = pool
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        // A busy pool is not worth a warning: a wait that is too long fails with an error.
-        .acquire_slow_threshold(ACQUIRE_TIMEOUT)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false);
+    let pool = with_timeouts(pool);
     for _ in 1..OPEN_TRIES {
         match pool.clone().connect_with(options.clone()).await {
             Err(error) if classify(&error) == ErrorClass::Contended => tokio::time::sleep(OPEN_WAIT).await,
@@ -306,6 +330,16 @@ async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<
         }
     }
     pool.connect_with(options).await.map_err(StoreError::Unavailable)
+}
+
+/// A connection to a file does not go stale, so none is tested or replaced because of its age.
+fn with_timeouts(pool: SqlitePoolOptions) -> SqlitePoolOptions {
+    pool.acquire_timeout(ACQUIRE_TIMEOUT)
+        // A busy pool is not worth a warning: a wait that is too long fails with an error.
+        .acquire_slow_threshold(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
 }
 
 /// Returns the options of every connection to an existing file.
@@ -381,6 +415,7 @@ mod tests {
     use sqlx::ConnectOptions as _;
 
     use super::*;
+    use crate::statement::Statement;
 
     /// SQLite reports the same for a full disk and for a file that must not grow.
     async fn full() -> sqlx::Error {
@@ -391,6 +426,35 @@ mod tests {
         sqlx::query("PRAGMA max_page_count = 2").execute(&mut connection).await.unwrap();
         let insert = sqlx::query("INSERT INTO t VALUES (zeroblob(1000000))");
         insert.execute(&mut connection).await.unwrap_err()
+    }
+
+    /// Counts without end.
+    const ENDLESS: Statement = Statement::new(
+        "endless",
+        "",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    );
+
+    #[tokio::test]
+    async fn a_page_cannot_keep_the_database_busy() {
+        let file = crate::testing::sqlite::fresh_file();
+        let sqlite = Sqlite::connect(&file.url, 1, Arc::default()).await.unwrap();
+        let endless = page_reads::for_page(async {
+            let mut reader = sqlite.reader(Duration::ZERO).await.unwrap();
+            without_clock(&mut reader).all(ENDLESS, &[]).await
+        });
+        assert!(matches!(endless.await, Err(StoreError::Busy)));
+        let next = page_reads::for_page(async {
+            sqlite.clock().await.unwrap();
+            page_reads::cost().unwrap()
+        });
+        let cost = next.await;
+        assert_eq!(
+            (cost.statements, cost.rows, cost.listed[0].name),
+            (1, 1, "now"),
+            "the next page has its own time"
+        );
+        assert_eq!(sqlite.readers.num_idle(), 1, "pages use other connections");
     }
 
     #[tokio::test]

@@ -16,10 +16,12 @@ use crate::columns::Row;
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::json;
+use crate::page_reads::StatementTimer;
 
 /// The text of a statement on each database.
 #[derive(Clone, Copy)]
 pub(crate) struct Statement {
+    name: &'static str,
     postgres: &'static str,
     sqlite: &'static str,
     with_custom_plan: bool,
@@ -33,7 +35,7 @@ macro_rules! shared {
     ($name:literal) => {{
         const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sql/", $name, ".sql"));
         const IN_SQLITE: [u8; TEXT.len()] = $crate::statement::with_sqlite_tables(TEXT);
-        const { $crate::statement::Statement::new(TEXT, $crate::statement::text(&IN_SQLITE)) }
+        const { $crate::statement::Statement::new($name, TEXT, $crate::statement::text(&IN_SQLITE)) }
     }};
 }
 pub(crate) use shared;
@@ -45,6 +47,7 @@ macro_rules! paired {
     };
     ($postgres:literal, $sqlite:literal) => {
         $crate::statement::Statement::new(
+            $postgres,
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/postgres/sql/", $postgres, ".sql")),
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql/", $sqlite, ".sql")),
         )
@@ -56,6 +59,7 @@ pub(crate) use paired;
 macro_rules! sqlite_only {
     ($name:literal) => {
         $crate::statement::Statement::new(
+            $name,
             "",
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql/", $name, ".sql")),
         )
@@ -67,6 +71,7 @@ pub(crate) use sqlite_only;
 macro_rules! postgres_only {
     ($name:literal) => {
         $crate::statement::Statement::new(
+            $name,
             include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/postgres/sql/", $name, ".sql")),
             "",
         )
@@ -98,8 +103,8 @@ macro_rules! bind {
 }
 
 impl Statement {
-    pub(crate) const fn new(postgres: &'static str, sqlite: &'static str) -> Self {
-        Self { postgres, sqlite, with_custom_plan: false }
+    pub(crate) const fn new(name: &'static str, postgres: &'static str, sqlite: &'static str) -> Self {
+        Self { name, postgres, sqlite, with_custom_plan: false }
     }
 
     /// Makes PostgreSQL plan the statement for the actual values each time, instead of caching a generic plan.
@@ -255,7 +260,8 @@ impl DbConnection<'_> {
         statement: Statement,
         values: &[SqlValue<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(match self {
+        let timer = StatementTimer::start();
+        let found: Vec<Row> = match self {
             Self::Postgres(connection, skew) => {
                 let rows = statement.on_postgres(values, *skew).fetch_all(&mut **connection).await?;
                 rows.into_iter().map(Row::Postgres).collect()
@@ -264,7 +270,9 @@ impl DbConnection<'_> {
                 let rows = statement.on_sqlite(values, *now).fetch_all(&mut **connection).await?;
                 rows.into_iter().map(Row::Sqlite).collect()
             }
-        })
+        };
+        timer.stop(statement.name, self.text_of(statement), found.len() as u64);
+        Ok(found)
     }
 
     pub(crate) async fn optional(
@@ -272,7 +280,8 @@ impl DbConnection<'_> {
         statement: Statement,
         values: &[SqlValue<'_>],
     ) -> Result<Option<Row>, StoreError> {
-        Ok(match self {
+        let timer = StatementTimer::start();
+        let found = match self {
             Self::Postgres(connection, skew) => {
                 let query = statement.on_postgres(values, *skew);
                 query.fetch_optional(&mut **connection).await?.map(Row::Postgres)
@@ -281,7 +290,9 @@ impl DbConnection<'_> {
                 let query = statement.on_sqlite(values, *now);
                 query.fetch_optional(&mut **connection).await?.map(Row::Sqlite)
             }
-        })
+        };
+        timer.stop(statement.name, self.text_of(statement), u64::from(found.is_some()));
+        Ok(found)
     }
 
     pub(crate) async fn one(
@@ -298,14 +309,25 @@ impl DbConnection<'_> {
         statement: Statement,
         values: &[SqlValue<'_>],
     ) -> Result<u64, StoreError> {
-        Ok(match self {
+        let timer = StatementTimer::start();
+        let changed = match self {
             Self::Postgres(connection, skew) => {
                 statement.on_postgres(values, *skew).execute(&mut **connection).await?.rows_affected()
             }
             Self::Sqlite(connection, now) => {
                 statement.on_sqlite(values, *now).execute(&mut **connection).await?.rows_affected()
             }
-        })
+        };
+        timer.stop(statement.name, self.text_of(statement), changed);
+        Ok(changed)
+    }
+
+    /// Returns the text that this database runs.
+    fn text_of(&self, statement: Statement) -> &'static str {
+        match self {
+            Self::Postgres(..) => statement.postgres,
+            Self::Sqlite(..) => statement.sqlite,
+        }
     }
 }
 

@@ -10,12 +10,13 @@ use crate::audit::trail::note_forgotten;
 use crate::columns::{Columns as _, Row};
 use crate::error::StoreError;
 use crate::message::QueueName;
-use crate::statement::{SqlValue, Statement, postgres_only};
+use crate::statement::{SqlValue, Statement, paired, postgres_only};
 
 impl Postgres {
     /// Returns the time.
     pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
-        let row = self.calls.one(sqlx::query(include_str!("sql/now.sql")).bind(self.skew())).await?;
+        let values = [self.skew().into()];
+        let row = self.read_with(&values, async |mut it| it.one(paired!("now"), &values).await).await?;
         Ok(row.timestamp("now")?)
     }
 

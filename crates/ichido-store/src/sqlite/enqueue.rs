@@ -2,14 +2,14 @@
 
 use ichido_core::clock::Now;
 use ichido_core::time::Timestamp;
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
 use super::{Sqlite, WriteTransaction, values, without_clock};
+use crate::columns::Columns as _;
 use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
 use crate::message::{EnqueueOutcome, Enqueued, NumberedMessage, compare_with_first};
-use crate::statement::DbConnection;
+use crate::statement::{DbConnection, paired};
 
 impl Sqlite {
     /// Enqueues a message in its own transaction, unless equal content was enqueued within the window.
@@ -54,8 +54,8 @@ impl Sqlite {
     }
 
     pub(super) async fn now(&self, connection: &mut SqliteConnection) -> Result<Timestamp, StoreError> {
-        let row = sqlx::query(include_str!("sql/now.sql")).bind(self.skew()).fetch_one(connection).await?;
-        Ok(Timestamp::from_micros(row.try_get("now")?))
+        let row = without_clock(connection).one(paired!("now"), &[self.skew().into()]).await?;
+        Ok(row.timestamp("now")?)
     }
 }
 

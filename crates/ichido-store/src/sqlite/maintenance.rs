@@ -18,8 +18,9 @@ use crate::statement::{SqlValue, Statement, paired, sqlite_only};
 impl Sqlite {
     /// Returns the time.
     pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
-        let mut reader = self.pool().acquire().await?;
-        self.now(&mut reader).await
+        let values = [self.skew().into()];
+        let row = self.read_with(&values, async |mut it| it.one(paired!("now"), &values).await).await?;
+        Ok(row.timestamp("now")?)
     }
 
     /// Makes due messages claimable. Returns how many per queue.
