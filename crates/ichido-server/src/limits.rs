@@ -136,6 +136,9 @@ pub(crate) const MAX_FEED_ACTIONS: u32 = 200;
 pub(crate) const MAX_FEED_BUFFERED: usize = 16;
 /// How long a listener with a full buffer has before it is cut off.
 pub(crate) const MAX_FEED_SLOW: Duration = Duration::from_secs(30);
+/// How long a poll may take before listeners learn that the store does not respond. With the poll's interval, they learn it within
+/// three seconds.
+pub(crate) const FEED_STORE_AWAY_AFTER: Duration = Duration::from_millis(1500);
 /// Maximum silence on a stream.
 pub(crate) const FEED_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a stream lasts before the client must reconnect.

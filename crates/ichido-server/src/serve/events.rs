@@ -33,9 +33,10 @@ const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
 ///
 /// It sends the whole state first, and then each change within about a second: `queues` (as `GET /v1/queues`), `nodes`, `destinations`,
 /// `alerts` (the firing ones, as `GET /v1/alerts`), `actions` (one action of an operator), and for each `message` in the query, `message`
-/// events with its transitions, including the past ones. A `reset` event means that events were missed; the whole state follows. A producer
-/// sees only its own queues and messages. The server ends a stream after ten minutes, and clients reconnect; if its token is revoked or
-/// expires, within seconds. One token can have up to 16 streams open.
+/// events with its transitions, including the past ones. A `store` event says that the store does not respond, or that it does again. A
+/// `reset` event means that events were missed; the whole state follows. A producer sees only its own queues and messages. The server ends
+/// a stream after ten minutes, and clients reconnect; if its token is revoked or expires, within seconds. One token can have up to 16
+/// streams open.
 #[utoipa::path(
     get,
     path = "/v1/events",

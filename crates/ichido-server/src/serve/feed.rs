@@ -2,28 +2,30 @@
 //!
 //! Guarantee: however many listen, one task polls once a second, and with no listeners it does not poll. Listeners hold no
 //! database connection. A listener that falls behind misses changes, is notified, and gets the whole state again; one that does
-//! not read at all is cut off. Listeners without access are disconnected at the next poll, and all are when the server stops.
+//! not read at all is cut off. If the store does not respond, all learn it within three seconds, and again when it does. Listeners without access are disconnected at the next poll, and all are when the server stops.
 
 mod state;
 mod subscriber;
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use ichido_core::sync::lock;
 use ichido_http::server::permits::{Full, Permits};
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
 
 use super::access::Access;
 use super::api::ApiState;
 use super::caller::ApiCaller;
 use crate::limits::{
-    FEED_POLL_INTERVAL, FEED_STREAM_LIFETIME, MAX_FEED_BUFFERED, MAX_FEED_LISTENERS_PER_TOKEN,
+    FEED_POLL_INTERVAL, FEED_STORE_AWAY_AFTER, FEED_STREAM_LIFETIME, MAX_FEED_BUFFERED,
+    MAX_FEED_LISTENERS_PER_TOKEN,
 };
 use state::{FeedChanges, FeedState};
-use subscriber::Subscriber;
+use subscriber::{STORE_AWAY, STORE_BACK, Subscriber};
 
 /// The number of listeners, for the metrics page.
 const LISTENERS: &str = "ichido_http_listening";
@@ -107,6 +109,7 @@ pub(super) async fn run(api: Arc<ApiState>, access: Arc<Access>) {
 async fn poll_and_publish(api: &ApiState, access: &Access) {
     let mut subscribers: Vec<Subscriber> = Vec::new();
     let mut state = FeedState::default();
+    let mut is_away = false;
     loop {
         if subscribers.is_empty() {
             // The state would be outdated when the next listener arrives.
@@ -119,10 +122,28 @@ async fn poll_and_publish(api: &ApiState, access: &Access) {
         subscribers.append(&mut api.feed.lock());
         subscribers.retain(Subscriber::is_connected);
         let watched = subscribers.iter().flat_map(Subscriber::messages).collect();
-        let changes = match state.poll(api, watched).await {
-            Ok(changes) => changes,
+        let polled = {
+            let mut polling = pin!(state.poll(api, watched));
+            loop {
+                if let Ok(polled) = timeout(FEED_STORE_AWAY_AFTER, &mut polling).await {
+                    break polled;
+                }
+                is_away = true;
+                subscribers.append(&mut api.feed.lock());
+                notify(&mut subscribers, STORE_AWAY);
+            }
+        };
+        let changes = match polled {
+            Ok(changes) => {
+                if std::mem::take(&mut is_away) {
+                    notify(&mut subscribers, STORE_BACK);
+                }
+                changes
+            }
             Err(error) => {
                 tracing::warn!(%error, "event feed failed to poll the store");
+                is_away = true;
+                notify(&mut subscribers, STORE_AWAY);
                 FeedChanges::none()
             }
         };
@@ -134,5 +155,49 @@ async fn poll_and_publish(api: &ApiState, access: &Access) {
         });
         metrics::gauge!(LISTENERS).set(u32::try_from(subscribers.len()).unwrap_or(u32::MAX));
         sleep_until(next_poll).await;
+    }
+}
+
+/// Sends a piece of news to all listeners.
+fn notify(subscribers: &mut Vec<Subscriber>, event: &'static str) {
+    let now = Instant::now();
+    subscribers.retain_mut(|subscriber| subscriber.notify(event, now).is_ok());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ichido_store::Store;
+    use ichido_store::testing::sqlite::fresh_file;
+
+    use super::super::in_process;
+    use super::*;
+
+    /// Reads events until one contains a text. Returns it.
+    async fn event(receiver: &mut mpsc::Receiver<Bytes>, text: &str) -> String {
+        loop {
+            let piece = receiver.recv().await.expect("the stream goes on");
+            let piece = String::from_utf8(piece.to_vec()).expect("text");
+            if piece.contains(text) {
+                return piece;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn listeners_learn_that_the_store_does_not_respond() {
+        let file = fresh_file();
+        let store = Store::open(&file.url, 2).await.unwrap();
+        let api = Arc::new(in_process::api(store.clone(), None));
+        let access = Arc::new(Access::new(store.clone(), "127.0.0.1:4180".parse().unwrap()));
+        let task = tokio::spawn(run(Arc::clone(&api), access));
+        let mut receiver = api.feed.subscribe(ApiCaller::local(), Vec::new()).unwrap();
+        event(&mut receiver, "event: nodes").await;
+        store.close(Duration::from_secs(5)).await;
+        let news = event(&mut receiver, "event: store").await;
+        assert_eq!(news, STORE_AWAY);
+        api.feed.stop();
+        task.await.unwrap();
     }
 }

@@ -14,6 +14,9 @@ use crate::limits::{FEED_HEARTBEAT_INTERVAL, MAX_FEED_SLOW};
 /// How soon a disconnected client reconnects, in milliseconds.
 const RETRY: &str = "retry: 1000\n\n";
 const RESET: &str = "event: reset\ndata: {}\n\n";
+/// The store does not respond, or does again.
+pub(super) const STORE_AWAY: &str = "event: store\ndata: {\"available\":false}\n\n";
+pub(super) const STORE_BACK: &str = "event: store\ndata: {\"available\":true}\n\n";
 /// A comment, which clients ignore.
 const HEARTBEAT: &str = ": still here\n\n";
 
@@ -110,6 +113,15 @@ impl Subscriber {
             return self.send(HEARTBEAT.to_owned(), state, now);
         }
         Ok(())
+    }
+
+    /// Sends news of the store. A listener that is behind gets everything again later, and needs no more now.
+    pub(super) fn notify(&mut self, event: &'static str, now: Instant) -> Result<(), Disconnected> {
+        if matches!(self.state, SubscriberState::Lagging { .. }) {
+            return if self.is_connected() { Ok(()) } else { Err(Disconnected) };
+        }
+        let state = std::mem::replace(&mut self.state, SubscriberState::New);
+        self.send(event.to_owned(), state, now)
     }
 
     fn send(&mut self, text: String, then: SubscriberState, now: Instant) -> Result<(), Disconnected> {
@@ -275,6 +287,27 @@ mod tests {
             assert_eq!(subscriber.publish(&state(), &an_action(), now), Ok(()));
         }
         assert_eq!(subscriber.publish(&state(), &nothing_new(), now + MAX_FEED_SLOW), Err(Disconnected));
+    }
+
+    #[test]
+    fn news_of_the_store_change_nothing_else() {
+        let now = Instant::now();
+        let (mut subscriber, mut receiver) = subscriber(TokenRole::Viewer, now);
+        assert_eq!(subscriber.notify(STORE_AWAY, now), Ok(()));
+        assert_eq!(read(&mut receiver).as_deref(), Some(STORE_AWAY));
+        assert_eq!(subscriber.publish(&state(), &nothing_new(), now), Ok(()));
+        assert!(
+            read(&mut receiver).expect("the whole").starts_with(RETRY),
+            "a new listener still gets the whole"
+        );
+        assert_eq!(subscriber.notify(STORE_BACK, now), Ok(()));
+        assert_eq!(read(&mut receiver).as_deref(), Some(STORE_BACK));
+        for _ in 0..=BUFFERED {
+            assert_eq!(subscriber.notify(STORE_AWAY, now), Ok(()));
+        }
+        assert!(matches!(subscriber.state, SubscriberState::Lagging { .. }));
+        drop(receiver);
+        assert_eq!(subscriber.notify(STORE_BACK, now), Err(Disconnected));
     }
 
     #[test]
