@@ -2,17 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { axe } from '../../../clients/js/test/browser/program.js';
+import { assertAccessible } from '../../../clients/js/test/browser/shared.js';
 import { ready, save, Stage, story, untilRows } from './stage.js';
-
-/** The impacts that fail the test. */
-const GRAVE = ['serious', 'critical'];
-
-async function assertAccessible(page, what) {
-  const found = await page.evaluate(`${await axe()}; axe.run(document, { resultTypes: ['violations'] })`);
-  const grave = found.violations.filter(({ impact }) => GRAVE.includes(impact));
-  assert.deepEqual(grave.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), [], what);
-}
 
 test('axe-core finds no serious violation on any page', async (t) => {
   const stage = await Stage.start(t, 'sqlite');

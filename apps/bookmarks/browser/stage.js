@@ -3,12 +3,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { createInterface } from 'node:readline';
-import { after } from 'node:test';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { built, kill, launched, openBrowser, PATIENCE_MS, started, until } from '../../../clients/js/test/browser/program.js';
+import { built, kill, openBrowser, started, until } from '../../../clients/js/test/browser/program.js';
+import { freshDatabase, newContext } from '../../../clients/js/test/browser/shared.js';
 
 export { until };
 
@@ -45,25 +44,6 @@ class Site {
   }
 }
 
-/** Shared by all tests of a file, because starting it takes longer than a test: a browser, and PostgreSQL with a database for each. */
-const shared = { folder: await mkdtemp(join(tmpdir(), 'bookmarks-')), browser: null, postgres: null };
-after(async () => {
-  await shared.browser?.browser.close().catch(() => {});
-  for (const program of [shared.browser, shared.postgres].filter(Boolean)) await kill(program.child);
-  await rm(shared.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
-});
-
-async function freshDatabase() {
-  if (shared.postgres === null) {
-    const child = launched(built('examples/fresh_database'), [], shared.folder, { input: 'pipe' });
-    shared.postgres = { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
-  }
-  shared.postgres.child.stdin.write('\n');
-  const { value } = await shared.postgres.lines.next();
-  assert.ok(value, 'no database was created');
-  return value;
-}
-
 export class Stage {
   /** @param {'sqlite' | 'postgres'} kind the product's database */
   static async start(t, kind, { llm = false, ownBrowser = false, serviceWorkers = 'allow', screen = {} } = {}) {
@@ -81,9 +61,7 @@ export class Stage {
     if (ownBrowser) {
       await stage.startBrowser();
     } else {
-      shared.browser ??= await openBrowser(shared.folder);
-      stage.context = await shared.browser.browser.newContext({ serviceWorkers, ...screen });
-      stage.context.setDefaultTimeout(PATIENCE_MS);
+      stage.context = await newContext({ serviceWorkers, ...screen });
     }
     return stage;
   }
