@@ -8,6 +8,7 @@ mod state;
 mod subscriber;
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -44,6 +45,8 @@ pub(super) struct Feed {
     arrived: Notify,
     permits: Permits<Uuid>,
     stop: watch::Sender<bool>,
+    /// How often a poll found changes.
+    version: AtomicU64,
 }
 
 /// Describes the feed's metrics.
@@ -60,7 +63,13 @@ impl Feed {
             arrived: Notify::new(),
             permits: Permits::new(max_listeners, MAX_FEED_LISTENERS_PER_TOKEN),
             stop: watch::channel(false).0,
+            version: AtomicU64::new(0),
         }
+    }
+
+    /// Returns a number that grows before listeners learn of a change.
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
     }
 
     /// Adds a listener. Its events arrive at the receiver, piece by piece.
@@ -137,6 +146,9 @@ async fn poll_and_publish(api: &ApiState, access: &Access) {
             Ok(changes) => {
                 if std::mem::take(&mut is_away) {
                     notify(&mut subscribers, STORE_BACK);
+                }
+                if changes.has_any() {
+                    api.feed.version.fetch_add(1, Ordering::SeqCst);
                 }
                 changes
             }

@@ -1,6 +1,7 @@
 //! One sample of the store for all viewers: queues, nodes, alerts and what waits for a person.
 //!
-//! Guarantee: however many look, the store is read at most once in [`FRESH`], by one of them while the others wait.
+//! Guarantee: however many look, the store is read at most once in [`FRESH`] and once for each change that the event feed announces, by
+//! one of them while the others wait. A page that is fetched after an announcement shows what was announced.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,10 +65,19 @@ impl Sample {
     }
 }
 
+/// The last sample.
+struct Latest {
+    /// When its read began.
+    at: Instant,
+    /// The version of the feed at that time.
+    version: u64,
+    sample: Arc<Sample>,
+}
+
 /// Samples the store for all viewers.
 #[derive(Default)]
 pub(super) struct Sampler {
-    latest: Mutex<Option<(Instant, Arc<Sample>)>>,
+    latest: Mutex<Option<Latest>>,
     /// Whether somebody changed something since.
     is_stale: AtomicBool,
     /// Held while the store is read.
@@ -77,18 +87,18 @@ pub(super) struct Sampler {
 impl Sampler {
     /// Returns a fresh sample.
     pub(super) async fn get(&self, api: &ApiState) -> Result<Arc<Sample>, StoreError> {
-        if let Some(sample) = self.fresh() {
+        if let Some(sample) = self.fresh(api.feed.version()) {
             return Ok(sample);
         }
         let _reading = self.reading.lock().await;
-        if let Some(sample) = self.fresh() {
+        if let Some(sample) = self.fresh(api.feed.version()) {
             return Ok(sample);
         }
         // Before the read: a change during it is not in the sample.
-        let at = Instant::now();
+        let (at, version) = (Instant::now(), api.feed.version());
         self.is_stale.store(false, Ordering::SeqCst);
         let sample = Arc::new(Sample::read(api).await?);
-        *lock(&self.latest) = Some((at, Arc::clone(&sample)));
+        *lock(&self.latest) = Some(Latest { at, version, sample: Arc::clone(&sample) });
         Ok(sample)
     }
 
@@ -105,17 +115,17 @@ impl Sampler {
 
     /// Returns the last sample, however old.
     pub(super) fn latest(&self) -> Option<Arc<Sample>> {
-        lock(&self.latest).as_ref().map(|(_, sample)| Arc::clone(sample))
+        lock(&self.latest).as_ref().map(|latest| Arc::clone(&latest.sample))
     }
 
-    fn fresh(&self) -> Option<Arc<Sample>> {
+    fn fresh(&self, version: u64) -> Option<Arc<Sample>> {
         if self.is_stale.load(Ordering::SeqCst) {
             return None;
         }
         lock(&self.latest)
             .as_ref()
-            .filter(|(at, _)| at.elapsed() < FRESH)
-            .map(|(_, sample)| Arc::clone(sample))
+            .filter(|latest| latest.at.elapsed() < FRESH && latest.version == version)
+            .map(|latest| Arc::clone(&latest.sample))
     }
 }
 

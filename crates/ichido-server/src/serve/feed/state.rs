@@ -60,6 +60,15 @@ pub(super) struct FeedChanges {
 }
 
 impl FeedChanges {
+    /// Whether something that all listeners see has changed.
+    pub(super) fn has_any(&self) -> bool {
+        self.queues_changed
+            || self.nodes_changed
+            || self.destinations_changed
+            || self.alerts_changed
+            || !self.actions.is_empty()
+    }
+
     /// Returns no changes, because the store did not respond.
     pub(super) fn none() -> Self {
         Self::default()
