@@ -1,10 +1,11 @@
-//! Long runs that CI has no time for: the long form of the crash tests.
+//! Long runs that CI has no time for: the long form of the crash tests and of the dashboard's browser tests.
 //!
 //! Guarantee: nothing here decides whether a change may land; it shows a person how stable things are.
 
 use std::path::Path;
 
 use crate::command_line::CommandLine;
+use crate::js;
 
 /// How often a process is killed on each database.
 const KILLS: &str = "500";
@@ -28,7 +29,7 @@ const QUEUE_KILLS: &str = "200";
 const EXAMPLES_ROUNDS: &str = "10";
 
 /// Runs the long forms of the crash tests, the transactional handlers, the storm, the machines, the demo, the examples, the
-/// bookmarks, the batches of questions and the offline queues.
+/// bookmarks, the batches of questions and the offline queues, and visits every page of the dashboard in every form.
 pub fn soak(root: &Path) -> Result<(), String> {
     for (package, suite, (name, value)) in [
         ("ichido-store", "crash::", ("ICHIDO_CRASH_KILLS", KILLS)),
@@ -51,5 +52,5 @@ pub fn soak(root: &Path) -> Result<(), String> {
             .env(name, value)
             .run(root)?;
     }
-    Ok(())
+    js::soak(root)
 }

@@ -1,0 +1,76 @@
+// Fills a store with what a broker sees on a bad day: orders that went through, three kinds of failures, and payments of unknown effect.
+import { until } from '../../../clients/js/test/browser/program.js';
+
+const SYMBOLS = ['ACME', 'GLOBEX', 'INITECH', 'HOOLI', 'STARK', 'WAYNE'];
+/** An order of a made-up customer; `rest` replaces members. */
+export const order = (at, rest = {}) => ({
+  symbol: SYMBOLS[at % SYMBOLS.length], intent: at % 3 === 0 ? 'sell' : 'buy', qty: String(10 + (at % 40) * 5), account: `A-${2200 + (at % 7)}`, ...rest,
+});
+
+/** The accounts whose payments take effect although the bank reports an error. One of them it cannot look up later, either. */
+const PAYMENTS = {
+  lost: { status: 500, body: { error: 'ledger timeout, state of the transfer is not known' }, hasEffect: true, isSilent: true },
+  late: { status: 500, body: { error: 'ledger timeout, state of the transfer is not known' }, hasEffect: true },
+};
+
+/** How the receiver fails: by what is in the order. */
+function fails({ path, body }) {
+  if (path.startsWith('/payments')) return PAYMENTS[body.to] ?? null;
+  if (body.symbol === 'ACMEE') return { status: 400, body: { error: 'unknown symbol "ACMEE"', hint: 'did you mean ACME?' } };
+  if (body.symbol === 'TSE:7203') return { status: 503, body: { error: 'exchange TSE is closed for maintenance' } };
+  if (body.account === 'A-9999') return { status: 403, body: { error: 'account A-9999 is suspended' } };
+  return null;
+}
+
+/** A queue whose retries wait long, and one with a name that hardly fits. */
+export const MORE_QUEUES = `
+[queues.mail]
+destination = "broker"
+retry = { waits = ["10m"] }
+[queues.settlements-of-the-previous-trading-day]
+destination = "broker"
+`;
+
+/** The longest words that a page must not let stick out. */
+const LONG = 'x'.repeat(200);
+
+/** Fills the store, and returns the ids of messages by state. */
+export async function fill(stage, { count = 60 } = {}) {
+  stage.receiver.break(fails);
+  const lines = Array.from({ length: count }, (_, at) => ({ key: `order-${5200 + at}`, body: order(at) }));
+  await stage.sendAll('orders', lines);
+  await stage.untilCounts('orders', { sent: count });
+  const failures = [
+    ...Array.from({ length: 7 }, (_, at) => ({ key: `order-${5300 + at}`, body: order(at, { symbol: 'ACMEE' }) })),
+    ...Array.from({ length: 4 }, (_, at) => ({ key: `order-${5400 + at}`, body: order(at, { symbol: 'TSE:7203' }) })),
+    ...Array.from({ length: 2 }, (_, at) => ({ key: `order-${5500 + at}`, body: order(at, { account: 'A-9999' }) })),
+    { key: `order-${LONG}`, body: order(8, { symbol: 'ACMEE', note: LONG, client_order: 9007199254740993 }) },
+  ];
+  await stage.sendAll('orders', failures);
+  const parked = await stage.send('payments', 'payment-881', { amount: '1250.00', currency: 'EUR', to: 'lost', order: 'order-5203' });
+  await stage.sendAll('payments', Array.from({ length: 9 }, (_, at) => ({ key: `payment-${870 + at}`, body: { amount: `${at + 1}0.00`, to: 'ann' } })));
+  const failed = await stage.send('mail', 'welcome-dave', order(0, { symbol: 'TSE:7203' }));
+  await stage.untilCounts('orders', { dead: failures.length });
+  await stage.untilCounts('payments', { parked: 1, sent: 9 });
+  await stage.untilCounts('mail', { failed: 1 });
+  // Paused, with a message that waits.
+  await stage.api('POST', '/v1/queues/settlements-of-the-previous-trading-day/pause');
+  const queued = await stage.send('settlements-of-the-previous-trading-day', 'settlement-2026-11-17', order(3));
+  const [sent, dead] = await Promise.all(['order-5203', 'order-5400'].map((key) => one(stage, key)));
+  return { sent, dead, parked, failed, queued };
+}
+
+async function one(stage, key) {
+  const { messages } = await stage.api('GET', `/v1/messages?queue=orders&key=${key}`);
+  return messages[0].id;
+}
+
+/** The alerts that this store raises, some seconds after their causes. */
+const ALERTS = ['dead_letter', 'dead_letters', 'dead_surge', 'parked'];
+
+/** Waits until all of them have fired. */
+export const untilAlerts = (stage) =>
+  until('the alerts have fired', async () => {
+    const { alerts } = await stage.api('GET', '/v1/alerts');
+    return ALERTS.every((rule) => alerts.some((alert) => alert.rule === rule));
+  });
