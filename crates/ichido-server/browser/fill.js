@@ -15,19 +15,34 @@ const PAYMENTS = {
 
 /** How the receiver fails: by what is in the order. */
 function fails({ path, body }) {
-  if (path.startsWith('/payments')) return PAYMENTS[body.to] ?? null;
+  if (path.startsWith('/v1/chat')) return null;
+  if (path.startsWith('/payments') || path.startsWith('/transfers')) return PAYMENTS[body.to] ?? null;
   if (body.symbol === 'ACMEE') return { status: 400, body: { error: 'unknown symbol "ACMEE"', hint: 'did you mean ACME?' } };
   if (body.symbol === 'TSE:7203') return { status: 503, body: { error: 'exchange TSE is closed for maintenance' } };
   if (body.account === 'A-9999') return { status: 403, body: { error: 'account A-9999 is suspended' } };
   return null;
 }
 
-/** A queue whose retries wait long, and one with a name that hardly fits. */
-export const MORE_QUEUES = `
+const HOPS = ['browser_to_bff', 'bff_to_gateway', 'gateway_to_adapter', 'adapter_to_external'];
+
+/** Settings of a server to fill: queues whose retries wait long, whose name hardly fits, and whose destination is a model; boundary files. */
+export const MORE = `
+[serve]
+boundaries = ${JSON.stringify(HOPS.map((hop) => `boundaries/${hop}.json`))}
 [queues.mail]
 destination = "broker"
 retry = { waits = ["10m"] }
 [queues.settlements-of-the-previous-trading-day]
+destination = "broker"
+[destinations.analyst]
+kind = "openai"
+model = "gpt-5-mini"
+base_urls = ["RECEIVER/v1"]
+prompt = "Summarise the news about {/symbol} in two sentences."
+answers_to = "summaries"
+[queues.questions]
+destination = "analyst"
+[queues.summaries]
 destination = "broker"
 `;
 
@@ -53,11 +68,24 @@ export async function fill(stage, { count = 60 } = {}) {
   await stage.untilCounts('orders', { dead: failures.length });
   await stage.untilCounts('payments', { parked: 1, sent: 9 });
   await stage.untilCounts('mail', { failed: 1 });
+  await stage.sendAll('questions', SYMBOLS.map((symbol) => ({ key: `news-${symbol}`, body: { symbol } })));
+  await transfers(stage);
   // Paused, with a message that waits.
   await stage.api('POST', '/v1/queues/settlements-of-the-previous-trading-day/pause');
   const queued = await stage.send('settlements-of-the-previous-trading-day', 'settlement-2026-11-17', order(3));
   const [sent, dead] = await Promise.all(['order-5203', 'order-5400'].map((key) => one(stage, key)));
   return { sent, dead, parked, failed, queued };
+}
+
+/** Requests through an adapter on the same store: one with replays, and one whose outcome nobody knows. */
+async function transfers(stage) {
+  const url = await stage.startAdapter('POST /transfers');
+  const transfer = async (key, body) => {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+    await fetch(`${url}/transfers`, { method: 'POST', headers, body: JSON.stringify(body) }).then((answer) => answer.text());
+  };
+  for (let press = 0; press < 3; press++) await transfer('transfer-310', { amount: '75.00', to: 'ann' });
+  await transfer('transfer-311', { amount: '900.00', to: 'lost' });
 }
 
 async function one(stage, key) {

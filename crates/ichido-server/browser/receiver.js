@@ -5,6 +5,17 @@ import { createServer } from 'node:http';
 /** What the receiver says to an order that it accepts. */
 const accepted = (order) => ({ status: 200, body: { order_id: order, status: 'accepted' } });
 
+/** What it says as a language model. */
+const CHAT = '/v1/chat/completions';
+const answered = {
+  status: 200,
+  body: {
+    id: 'chat-1', object: 'chat.completion', model: 'gpt-5-mini',
+    choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Earnings beat expectations. The outlook is unchanged.' } }],
+    usage: { prompt_tokens: 180, completion_tokens: 24, total_tokens: 204 },
+  },
+};
+
 export class Receiver {
   constructor() {
     /** The effects of each key: the tests' proof of exactly-once. */
@@ -63,6 +74,7 @@ export class Receiver {
       return send(known ? accepted(known.order) : { status: 404, body: { error: 'no_such_order' } });
     }
     await this.gate?.promise;
+    if (request.url === CHAT) return send(answered);
     const text = Buffer.concat(chunks).toString();
     const key = request.headers['idempotency-key'] ?? '';
     const failure = this.answer({ path: request.url, key, text, body: json(text) });

@@ -1,14 +1,18 @@
 // Everything one test needs: the real server with a real database, a receiver that can be broken, and tabs of a real browser.
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { built, kill, started, until } from '../../../clients/js/test/browser/program.js';
 import { dialogue, freshDatabase, newContext } from '../../../clients/js/test/browser/shared.js';
 import { Receiver } from './receiver.js';
 
 export { until };
+
+/** Boundary files that a server can show. */
+const BOUNDARIES = fileURLToPath(new URL('../../ichido-boundary/tests/it/team/', import.meta.url));
 
 /** A claim lasts and a retry waits as short as a test needs. The circuit stays closed: it would hide what a test wants to see. */
 const config = (store, receiver, more) => `
@@ -66,8 +70,9 @@ export class Stage {
     stage.receiver = new Receiver();
     t.after(() => stage.end());
     await stage.receiver.listen();
-    const store = await stage.#store(kind);
-    await writeFile(join(stage.folder, 'ichido.toml'), config(store, stage.receiver.url, more.replaceAll('RECEIVER', stage.receiver.url)));
+    await cp(BOUNDARIES, join(stage.folder, 'boundaries'), { recursive: true });
+    stage.store = await stage.#store(kind);
+    await writeFile(join(stage.folder, 'ichido.toml'), config(stage.store, stage.receiver.url, more.replaceAll('RECEIVER', stage.receiver.url)));
     for (const role of roles) {
       const { found } = await started(built('ichido'), ['token', 'create', role, '--role', role], stage.folder, /^(ichido_\S+)/);
       stage.tokens[role] = found;
@@ -90,6 +95,14 @@ export class Stage {
     this.port = Number(found);
     // `localhost` is a secure context, like https.
     this.url = `http://localhost:${this.port}`;
+  }
+
+  /** Starts an adapter on the same store: a proxy that deduplicates requests. Returns its URL. */
+  async startAdapter(operation) {
+    const args = ['proxy', '--role', 'adapter', '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0', '--identity', 'single:shop'];
+    const { child, found } = await started(built('ichido'), [...args, '--upstream', this.receiver.url, '--store', this.store, '--operation', operation], this.folder, /listening on (\S+) for/);
+    this.adapter = child;
+    return found;
   }
 
   killServer() {
@@ -166,7 +179,7 @@ export class Stage {
 
   async end() {
     for (const context of this.contexts) await context.close().catch(() => {});
-    for (const child of [this.server, this.postgres?.child].filter(Boolean)) await kill(child);
+    for (const child of [this.server, this.adapter, this.postgres?.child].filter(Boolean)) await kill(child);
     this.receiver.close();
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
     assert.deepEqual(this.faults, []);
