@@ -58,7 +58,7 @@ enum Command {
     /// List, pause and resume queues
     #[command(after_help = queues::EXAMPLES)]
     Queues(Box<ApiArgs<queues::Command>>),
-    /// List destinations with their pace, and resume paused ones
+    /// List destinations with their pace; pause and resume them
     #[command(after_help = destinations::EXAMPLES)]
     Destinations(Box<ApiArgs<destinations::Command>>),
     /// List firing and resolved alerts

@@ -1,7 +1,7 @@
-//! `ichido destinations`: shows how fast destinations are called and which are paused, and ends pauses.
+//! `ichido destinations`: shows how fast destinations are called and which are paused, pauses them, and ends pauses.
 //!
 //! Guarantee: a command is a request to the API, and means the same at a server and on the store. The audit trail
-//! records who ended a pause.
+//! records who paused or resumed a destination.
 // Spec: D6.
 
 use clap::Subcommand;
@@ -16,13 +16,19 @@ use crate::exit::Exit;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ichido destinations list
+  ichido destinations pause broker
   ichido destinations resume broker --server http://127.0.0.1:4180";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List destinations with pace, pause and circuit state
     List,
-    /// Resume a paused destination; one call probes it first
+    /// Pause a destination: no worker calls it
+    Pause {
+        /// Name of the destination
+        destination: String,
+    },
+    /// Resume a paused destination
     Resume {
         /// Name of the destination
         destination: String,
@@ -38,15 +44,24 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
             let list = List { none, ..List::new("/v1/destinations", "destinations", HEAD) };
             api.list(list, row).await
         }
+        Command::Pause { destination } => {
+            let target = format!("/v1/destinations/{}/pause", encoded(&destination));
+            let answer = api.post(&target, &json!({})).await?;
+            api.print(&answer, |Destination { name, .. }| {
+                format!("paused {}; no worker calls it until it is resumed", visible(&name))
+            })
+        }
         Command::Resume { destination } => {
             let target = format!("/v1/destinations/{}/resume", encoded(&destination));
             let before: Vec<Destination> = api.items("/v1/destinations", "destinations").await?;
-            let was_paused = before.iter().any(|one| one.name == destination && one.paused_until.is_some());
+            let was = before.iter().find(|one| one.name == destination);
+            let (asked, paused) = was.map_or((false, false), |one| (one.paused_until.is_some(), one.paused));
             let answer = api.post(&target, &json!({})).await?;
             api.print(&answer, |Destination { name, .. }| match visible(&name) {
-                name if was_paused => {
+                name if asked => {
                     format!("resumed {name}; one call probes it, and the others follow if it succeeds")
                 }
+                name if paused => format!("resumed {name}; workers call it again"),
                 name => format!("{name} was not paused; nothing was changed"),
             })
         }
@@ -64,14 +79,15 @@ const HEAD: [Column; 7] = [
 ];
 
 fn row(destination: Destination) -> [String; 7] {
-    let Destination { name, kind, address, rate, slowed, paused_until, circuit, .. } = destination;
+    let Destination { name, kind, address, rate, slowed, paused, paused_until, circuit, .. } = destination;
+    let paused = paused.then(|| "resumed".to_owned());
     [
         name,
         kind,
         address,
         rate.map_or_else(|| "no limit".to_owned(), |rate| format!("{rate:.2}")),
         if slowed { "yes" } else { "no" }.to_owned(),
-        paused_until.unwrap_or_else(|| "no".to_owned()),
+        paused.or(paused_until).unwrap_or_else(|| "no".to_owned()),
         circuit,
     ]
 }

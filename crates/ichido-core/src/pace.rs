@@ -51,6 +51,8 @@ const MAX_CLOCKS_APART: Duration = Duration::from_mins(1);
 ///
 /// The next one follows only without a response for this long.
 const ASKING_RATE: PerSecond = PerSecond::clamped(1.0);
+/// How long to wait before looking again whether an operator ended a pause.
+const OPERATOR_LOOK: Duration = Duration::from_secs(10);
 
 /// What all nodes together know about one destination.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,6 +121,9 @@ impl Pace {
     /// ```
     #[must_use]
     pub fn reserve(self, settings: &PaceSettings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
+        if let Some((until, why)) = paused_by_operator(settings, now) {
+            return (self, Grant::Wait { until, why });
+        }
         let mut pace = self.without_future_times(settings, now);
         pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::CallRequested);
         let rests_until = pace.circuit.rests_until(now);
@@ -132,6 +137,9 @@ impl Pace {
     // SPEC E2.
     #[must_use]
     pub fn reserve_again(self, settings: &PaceSettings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
+        if let Some((until, why)) = paused_by_operator(settings, now) {
+            return (self, Grant::Wait { until, why });
+        }
         let mut pace = self.without_future_times(settings, now);
         pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::RetryRequested);
         let rests_until = pace.circuit.rests_until_again(&settings.circuit, now);
@@ -169,6 +177,10 @@ impl Pace {
     ///
     /// A node calls this again right before it sends: a pause or an open circuit voids the slots it holds.
     pub fn stopped(&self, settings: &PaceSettings, now: Timestamp) -> Option<(Timestamp, PauseReason)> {
+        let by_operator = paused_by_operator(settings, now);
+        if by_operator.is_some() {
+            return by_operator;
+        }
         let pace = self.without_future_times(settings, now);
         let circuit_until = match pace.circuit {
             Circuit::Open { until, .. } => until,
@@ -193,7 +205,7 @@ impl Pace {
     /// Returns when this destination, as one endpoint of several, can take a call.
     pub fn opening(&self, settings: &PaceSettings, now: Timestamp) -> Opening {
         let pace = self.without_future_times(settings, now);
-        match pace.blocked(now) {
+        match paused_by_operator(settings, now).or_else(|| pace.blocked(now)) {
             Some((until, _)) => Opening::Resting { until },
             None => Opening::At(pace.next_slot(settings, now)),
         }
@@ -298,6 +310,11 @@ impl Pace {
             ..believed
         }
     }
+}
+
+/// Returns when to look again, if an operator stopped all calls.
+fn paused_by_operator(settings: &PaceSettings, now: Timestamp) -> Option<(Timestamp, PauseReason)> {
+    settings.is_paused.then(|| (now.plus(OPERATOR_LOOK), PauseReason::Operator))
 }
 
 /// Returns the longer of a pause and a circuit's rest, if either has not ended.

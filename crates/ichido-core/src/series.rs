@@ -1,4 +1,4 @@
-//! Series: counts over time, for a queue, a destination or an operation.
+//! Series: counts over time, for a queue, a destination, an operation or a language model.
 //!
 //! Guarantee: a [`SeriesRange`] has at least one and at most [`MAX_POINTS`] points. Each is as long as the step and begins at a
 //! multiple of it since 1970 in UTC, so ranges with the same step have the same points. Nothing here reads a clock or a store.
@@ -35,7 +35,8 @@ pub const DEFAULT_POINTS: u32 = 60;
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// The subject of a series, written as `queue:orders`, `destination:broker`, `operation:orders.create`, `queues` or `operations`.
+/// The subject of a series, written as `queue:orders`, `destination:broker`, `operation:orders.create`, `model:gpt-5`, `queues`,
+/// `operations` or `models`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SeriesSubject {
     /// A queue of the outbox.
@@ -44,14 +45,21 @@ pub enum SeriesSubject {
     Destination(String),
     /// An operation of the ledger.
     Operation(String),
+    /// A language model, with the calls of all that ask it.
+    Model(String),
     /// All queues together.
     Queues,
     /// All operations together.
     Operations,
+    /// All language models together.
+    Models,
 }
 
 const QUEUES: &str = "queues";
 const OPERATIONS: &str = "operations";
+const MODELS: &str = "models";
+/// Begins the text of a language model in the store.
+const MODEL: &str = "model ";
 
 impl SeriesSubject {
     /// Parses what [`fmt::Display`] wrote; `None` for any other text.
@@ -59,6 +67,7 @@ impl SeriesSubject {
         match text {
             QUEUES => return Some(Self::Queues),
             OPERATIONS => return Some(Self::Operations),
+            MODELS => return Some(Self::Models),
             _ => (),
         }
         let (kind, name) = text.split_once(':').filter(|(_, name)| !name.is_empty())?;
@@ -67,6 +76,7 @@ impl SeriesSubject {
             "queue" => Self::Queue(name),
             "destination" => Self::Destination(name),
             "operation" => Self::Operation(name),
+            "model" => Self::Model(name),
             _ => return None,
         })
     }
@@ -77,8 +87,24 @@ impl SeriesSubject {
             Self::Queue(name) => AlertSubject::Queue(name.clone()).to_string(),
             Self::Destination(name) => AlertSubject::Destination(name.clone()).to_string(),
             Self::Operation(name) => AlertSubject::Operation(name.clone()).to_string(),
+            Self::Model(name) => format!("{MODEL}{name}"),
             Self::Queues => QUEUES.to_owned(),
             Self::Operations => OPERATIONS.to_owned(),
+            Self::Models => MODELS.to_owned(),
+        }
+    }
+
+    /// Parses what [`Self::about`] returned; `None` for any other text.
+    pub fn of_about(about: &str) -> Option<Self> {
+        match (about, AlertSubject::parse(about)) {
+            (QUEUES, _) => Some(Self::Queues),
+            (OPERATIONS, _) => Some(Self::Operations),
+            (MODELS, _) => Some(Self::Models),
+            (_, Some(AlertSubject::Queue(name))) => Some(Self::Queue(name)),
+            (_, Some(AlertSubject::Destination(name))) => Some(Self::Destination(name)),
+            (_, Some(AlertSubject::Operation(name))) => Some(Self::Operation(name)),
+            (_, Some(AlertSubject::Trail)) => None,
+            (_, None) => about.strip_prefix(MODEL).map(|name| Self::Model(name.to_owned())),
         }
     }
 }
@@ -89,8 +115,10 @@ impl fmt::Display for SeriesSubject {
             Self::Queue(name) => write!(f, "queue:{name}"),
             Self::Destination(name) => write!(f, "destination:{name}"),
             Self::Operation(name) => write!(f, "operation:{name}"),
+            Self::Model(name) => write!(f, "model:{name}"),
             Self::Queues => f.write_str(QUEUES),
             Self::Operations => f.write_str(OPERATIONS),
+            Self::Models => f.write_str(MODELS),
         }
     }
 }

@@ -65,7 +65,7 @@ impl LlmPlan {
     /// Builds the destination on the store that holds both queues.
     pub fn on(self, store: Store) -> Llm {
         let endpoints = Endpoints::new(self.model.endpoints().len());
-        let metrics = CallMetrics::new(self.model.name());
+        let metrics = CallMetrics::new(self.model.name(), Some(&store));
         Llm { plan: self, store, endpoints, metrics }
     }
 
@@ -113,7 +113,10 @@ impl Llm {
             clock::now(),
         );
         match outcome {
-            Ok(reply) => self.handle_reply(call, reply).await,
+            Ok(reply) => {
+                self.metrics.replied(clock::now().since(now), reply.usage);
+                self.handle_reply(call, reply).await
+            }
             Err(call_error) => without_answer(verdict, call_error),
         }
     }

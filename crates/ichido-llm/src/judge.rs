@@ -130,7 +130,7 @@ impl<T: DeserializeOwned> Judge<T> {
         store: Option<&Store>,
     ) -> Result<Self, SettingsError> {
         let settings = settings.checked(&*model)?;
-        let metrics = CallMetrics::new(model.name());
+        let metrics = CallMetrics::new(model.name(), store);
         let endpoints = EndpointPool::new(&*model, settings.pace, store, &clock);
         let asker = Asker { model, settings, answers, endpoints, clock, metrics };
         let schema = form.schema().to_string();

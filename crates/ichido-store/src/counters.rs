@@ -4,9 +4,10 @@
 //! adds a process's counts to the store, all or nothing. A process that dies loses only the counts it had not added yet: alerts
 //! about the current state (dead, parked and waiting messages) do not use these counts.
 //!
-//! [`Counters`] counts what arrives, what is called and how that ends, by queue and by operation. The counts of a destination are
-//! those of its queues, and there are totals of all queues and all operations: both are summed up when counts are flushed, so they
-//! cost nothing before. The store itself counts enqueued messages; a worker and the tower layer count the rest, and flush.
+//! [`Counters`] counts what arrives, what is called and how that ends, by queue, by operation and by language model. The counts of a
+//! destination are those of its queues, and there are totals of all queues, operations and models: both are summed up when counts are
+//! flushed, so they cost nothing before. The store itself counts enqueued messages; a worker, the tower layer and whatever calls a
+//! model count the rest, and flush.
 //! [`SubjectCounts`] explains each count.
 // SPEC A14, A15.
 
@@ -17,14 +18,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ichido_core::alert::AlertSubject;
 use ichido_core::series::SeriesSubject;
 use ichido_core::sync::lock;
 
 pub use subject::{Arrival, SeriesPoint, SubjectCounts};
-pub(crate) use subject::{points, rows, sums};
+pub(crate) use subject::{by_subject, points, rows};
 
-/// The maximum number of subjects that a process counts between two flushes. Queues and operations are few.
+/// The maximum number of subjects of a kind that a process counts between two flushes. Queues, operations and models are few.
 pub const MAX_SUBJECTS: usize = 1_000;
 /// The maximum number of sums read at once.
 pub(crate) const MAX_SUMS: i64 = 200_000;
@@ -34,6 +34,7 @@ pub(crate) const MAX_SUMS: i64 = 200_000;
 pub struct Counters {
     queues: Mutex<HashMap<String, SubjectCounts>>,
     operations: Mutex<HashMap<String, SubjectCounts>>,
+    models: Mutex<HashMap<String, SubjectCounts>>,
     /// The destinations of the queues that this process serves.
     destinations: Mutex<HashMap<String, String>>,
     is_full: AtomicBool,
@@ -99,6 +100,11 @@ impl Counters {
         self.of_queue(queue, |counted| counted.parked += 1);
     }
 
+    /// Counts a call that the destination throttled.
+    pub fn throttled(&self, queue: &str) {
+        self.of_queue(queue, |counted| counted.throttled += 1);
+    }
+
     /// Counts a report that arrived after its claim was lost.
     pub fn fenced(&self, queue: &str) {
         self.of_queue(queue, |counted| counted.fenced += 1);
@@ -122,12 +128,44 @@ impl Counters {
         self.of_operation(operation, |counted| counted.fenced += 1);
     }
 
+    /// Counts a call to a language model, and whether an earlier call for the same question failed.
+    pub fn model_called(&self, model: &str, is_retry: bool) {
+        self.of_model(model, |counted| {
+            counted.executed += 1;
+            counted.retried += u64::from(is_retry);
+        });
+    }
+
+    /// Counts a call that a language model throttled.
+    pub fn model_throttled(&self, model: &str) {
+        self.of_model(model, |counted| counted.throttled += 1);
+    }
+
+    /// Counts the tokens of a reply, as the provider counts them.
+    pub fn model_replied(&self, model: &str, tokens_in: u64, tokens_out: u64) {
+        self.of_model(model, |counted| {
+            counted.tokens_in = counted.tokens_in.saturating_add(tokens_in);
+            counted.tokens_out = counted.tokens_out.saturating_add(tokens_out);
+        });
+    }
+
+    /// Counts calls of unknown outcome, which may have been billed and are repeated.
+    pub fn model_billed_twice(&self, model: &str, calls: u64) {
+        if 0 < calls {
+            self.of_model(model, |counted| counted.billed_twice += calls);
+        }
+    }
+
     fn of_queue(&self, name: &str, change: impl FnOnce(&mut SubjectCounts)) {
         self.count(&self.queues, name, change);
     }
 
     fn of_operation(&self, name: &str, change: impl FnOnce(&mut SubjectCounts)) {
         self.count(&self.operations, name, change);
+    }
+
+    fn of_model(&self, name: &str, change: impl FnOnce(&mut SubjectCounts)) {
+        self.count(&self.models, name, change);
     }
 
     fn count(
@@ -142,29 +180,35 @@ impl Counters {
         }
         if MAX_SUBJECTS <= subjects.len() {
             if !self.is_full.swap(true, Ordering::Relaxed) {
-                tracing::warn!(MAX_SUBJECTS, "too many queues or operations to count");
+                tracing::warn!(MAX_SUBJECTS, "too many queues, operations or models to count");
             }
             return;
         }
         change(subjects.entry(name.to_owned()).or_default());
     }
 
-    /// Takes the counts of queues and operations.
-    pub(crate) fn take(&self) -> BTreeMap<AlertSubject, SubjectCounts> {
-        let queues = std::mem::take(&mut *lock(&self.queues)).into_iter();
-        let operations = std::mem::take(&mut *lock(&self.operations)).into_iter();
-        let queues = queues.map(|(name, counted)| (AlertSubject::Queue(name), counted));
-        let operations = operations.map(|(name, counted)| (AlertSubject::Operation(name), counted));
-        queues.chain(operations).collect()
+    /// Takes the counts of queues, operations and models.
+    pub(crate) fn take(&self) -> BTreeMap<SeriesSubject, SubjectCounts> {
+        let taken = |subjects: &Mutex<HashMap<_, _>>| std::mem::take(&mut *lock(subjects)).into_iter();
+        let queues = taken(&self.queues).map(|(name, counted)| (SeriesSubject::Queue(name), counted));
+        let operations = taken(&self.operations);
+        let operations = operations.map(|(name, counted)| (SeriesSubject::Operation(name), counted));
+        let models = taken(&self.models).map(|(name, counted)| (SeriesSubject::Model(name), counted));
+        queues.chain(operations).chain(models).collect()
     }
 
     /// Adds counts back that could not be stored.
-    pub(crate) fn restore(&self, taken: BTreeMap<AlertSubject, SubjectCounts>) {
-        for (about, counted) in taken {
-            match about {
-                AlertSubject::Queue(name) => self.of_queue(&name, |to| to.add(&counted)),
-                AlertSubject::Operation(name) => self.of_operation(&name, |to| to.add(&counted)),
-                AlertSubject::Destination(_) | AlertSubject::Trail => (),
+    pub(crate) fn restore(&self, taken: BTreeMap<SeriesSubject, SubjectCounts>) {
+        for (subject, counted) in taken {
+            match subject {
+                SeriesSubject::Queue(name) => self.of_queue(&name, |to| to.add(&counted)),
+                SeriesSubject::Operation(name) => self.of_operation(&name, |to| to.add(&counted)),
+                SeriesSubject::Model(name) => self.of_model(&name, |to| to.add(&counted)),
+                // Sums, which were not taken.
+                SeriesSubject::Destination(_)
+                | SeriesSubject::Queues
+                | SeriesSubject::Operations
+                | SeriesSubject::Models => (),
             }
         }
     }
@@ -172,23 +216,28 @@ impl Counters {
     /// Adds the counts of destinations and the totals, in the order of their key in the store.
     pub(crate) fn with_sums(
         &self,
-        taken: &BTreeMap<AlertSubject, SubjectCounts>,
+        taken: &BTreeMap<SeriesSubject, SubjectCounts>,
     ) -> BTreeMap<String, SubjectCounts> {
         let destinations = lock(&self.destinations);
         let mut all: BTreeMap<String, SubjectCounts> = BTreeMap::new();
-        let mut add = |about: String, counted: &SubjectCounts| all.entry(about).or_default().add(counted);
-        for (about, counted) in taken {
-            add(about.to_string(), counted);
-            match about {
-                AlertSubject::Queue(name) => {
-                    add(SeriesSubject::Queues.about(), counted);
+        let mut add = |subject: &SeriesSubject, counted: &SubjectCounts| {
+            all.entry(subject.about()).or_default().add(counted);
+        };
+        for (subject, counted) in taken {
+            add(subject, counted);
+            match subject {
+                SeriesSubject::Queue(name) => {
+                    add(&SeriesSubject::Queues, counted);
                     if let Some(destination) = destinations.get(name) {
-                        let about = AlertSubject::Destination(destination.clone());
-                        add(about.to_string(), &counted.deliveries());
+                        add(&SeriesSubject::Destination(destination.clone()), &counted.deliveries());
                     }
                 }
-                AlertSubject::Operation(_) => add(SeriesSubject::Operations.about(), counted),
-                AlertSubject::Destination(_) | AlertSubject::Trail => (),
+                SeriesSubject::Operation(_) => add(&SeriesSubject::Operations, counted),
+                SeriesSubject::Model(_) => add(&SeriesSubject::Models, counted),
+                SeriesSubject::Destination(_)
+                | SeriesSubject::Queues
+                | SeriesSubject::Operations
+                | SeriesSubject::Models => (),
             }
         }
         all

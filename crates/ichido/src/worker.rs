@@ -85,7 +85,7 @@ pub use self::metrics::describe_metrics;
 pub use alert::{AlertFormat, AlertReceiver, AlertSettings, QUEUE_PREFIX};
 pub use builder::{ShortKeyRetention, Worker, config_errors, short_key_retention};
 pub use config_error::{WorkerConfigError, WorkerConfigErrors};
-pub use pacer::{DestinationPace, Paces};
+pub use pacer::{DestinationPace, PaceChange, Paces};
 pub use resolved::{Resolution, record_resolution};
 pub use running::{StopHandle, WorkerHandle};
 pub use settings::{DestinationConfig, OutboundKey, QueueConfig, limits};

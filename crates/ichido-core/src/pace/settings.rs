@@ -31,6 +31,8 @@ pub struct PaceSettings {
     pub max_pause: Duration,
     /// When the destination counts as down.
     pub circuit: CircuitSettings,
+    /// Whether an operator stopped all calls.
+    pub is_paused: bool,
 }
 
 impl PaceSettings {
@@ -42,5 +44,6 @@ impl PaceSettings {
         horizon: Duration::from_millis(500),
         max_pause: Duration::from_hours(1),
         circuit: CircuitSettings::DEFAULT,
+        is_paused: false,
     };
 }

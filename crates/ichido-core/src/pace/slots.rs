@@ -31,6 +31,8 @@ pub enum PauseReason {
     Rate,
     /// The destination asked for a pause.
     Paused,
+    /// An operator stopped all calls.
+    Operator,
     /// The circuit is open.
     Circuit,
 }

@@ -514,3 +514,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_operator_stops_all_calls_and_nothing_is_learned_from_it() {
+    let paused = PaceSettings { is_paused: true, ..SETTINGS };
+    let now = after(0);
+    let fresh = Pace::NEW;
+    let failed = (0..10).fold(fresh, |pace, _| pace.on_failure(&SETTINGS, now, now));
+    for pace in [fresh, failed] {
+        for asked in
+            [pace.reserve(&paused, now, NonZeroU32::MIN), pace.reserve_again(&paused, now, NonZeroU32::MIN)]
+        {
+            assert!(
+                matches!(asked, (unchanged, Grant::Wait { why: PauseReason::Operator, .. }) if unchanged == pace)
+            );
+        }
+        assert!(matches!(pace.stopped(&paused, now), Some((until, PauseReason::Operator)) if now < until));
+        assert!(pace.closed_until(&paused, now).is_some());
+        assert!(matches!(pace.opening(&paused, now), Opening::Resting { .. }));
+    }
+    assert!(
+        matches!(fresh.reserve(&SETTINGS, now, NonZeroU32::MIN).1, Grant::Slots(_)),
+        "it goes on at once"
+    );
+}

@@ -14,11 +14,21 @@ fn minutes(count: u64) -> SeriesStep {
 
 #[test]
 fn subjects_are_parsed_as_they_are_written() {
-    for text in
-        ["queue:orders", "queue:a:b", "destination:broker", "operation:POST /orders", "queues", "operations"]
-    {
-        assert_eq!(SeriesSubject::parse(text).unwrap().to_string(), text);
+    for text in [
+        "queue:orders",
+        "queue:a:b",
+        "destination:broker",
+        "operation:POST /orders",
+        "model:a model",
+        "queues",
+        "operations",
+        "models",
+    ] {
+        let subject = SeriesSubject::parse(text).unwrap();
+        assert_eq!(subject.to_string(), text);
+        assert_eq!(SeriesSubject::of_about(&subject.about()), Some(subject));
     }
+    assert_eq!(SeriesSubject::of_about("trail"), None);
     for text in ["", "orders", "queue:", "queue", "node:1", "Queue:orders", "queue orders"] {
         assert_eq!(SeriesSubject::parse(text), None, "{text}");
     }

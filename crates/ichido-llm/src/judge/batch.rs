@@ -121,11 +121,15 @@ impl BatchRun {
                     self.abandon();
                 }
                 () = stop.reached(StopStage::Finishing), if self.closed.is_none() => self.close(FallbackReason::Stopped),
-                _ = renew.tick() => self.renew().await,
+                _ = renew.tick() => {
+                    self.renew().await;
+                    drop(tokio::time::timeout(GRACE, asker.metrics.flush()).await);
+                }
             }
         }
-        // The run does not wait to share what a pace has learned.
+        // The run does not wait to share what a pace has learned, or its counts.
         drop(tokio::time::timeout(GRACE, asker.endpoints.report()).await);
+        drop(tokio::time::timeout(GRACE, asker.metrics.flush()).await);
         let counts = asker.metrics.counts().since(&counted);
         match self.broken.take() {
             Some(error) => Err(error),

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ichido_core::sync::lock;
 use ichido_core::verdict::ErrorCode;
+use ichido_store::Store;
+use ichido_store::counters::Counters;
 use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
 
 use crate::models::{CallReport, Model, Prompt, Usage};
@@ -98,8 +100,11 @@ impl Counts {
     }
 }
 
-/// Counts the calls to one model, for the run's report and for metrics.
+/// Counts the calls to one model, for the run's report, for metrics, and for the series of a store.
 pub struct CallMetrics {
+    model: String,
+    /// Its counters; whoever owns the store flushes them.
+    store: Option<Store>,
     totals: Mutex<Counts>,
     calls: Counter,
     retries: Counter,
@@ -130,9 +135,13 @@ pub fn describe_metrics() {
 
 impl CallMetrics {
     /// Exports the counters of a model, from 0; create it once the recorder is installed.
-    pub fn new(model: &str) -> Self {
+    ///
+    /// With a store, the calls are counted in its series too.
+    pub fn new(model: &str, store: Option<&Store>) -> Self {
         let counter = |name: &'static str| counter!(name, "model" => model.to_owned());
         Self {
+            model: model.to_owned(),
+            store: store.cloned(),
             totals: Mutex::default(),
             calls: counter(CALLS),
             retries: counter(RETRIES),
@@ -141,6 +150,20 @@ impl CallMetrics {
             fallbacks: counter(FALLBACKS),
             billed_twice: counter(BILLED_TWICE),
             retry_ratio: gauge!(RETRY_RATIO, "model" => model.to_owned()),
+        }
+    }
+
+    /// Adds the counts so far to the series of the store.
+    pub(super) async fn flush(&self) {
+        let Some(store) = &self.store else { return };
+        if let Err(error) = store.series().flush().await {
+            tracing::warn!(error = error.with_causes(), "failed to flush counters");
+        }
+    }
+
+    fn in_series(&self, count: impl FnOnce(&Counters, &str)) {
+        if let Some(store) = &self.store {
+            count(store.counters(), &self.model);
         }
     }
 
@@ -186,6 +209,7 @@ impl CallMetrics {
         self.calls.increment(1);
         self.retries.increment(u64::from(!is_first));
         self.retry_ratio.set(totals.retry_ratio());
+        self.in_series(|counters, model| counters.model_called(model, !is_first));
     }
 
     /// Records that a call has ended, whatever its outcome.
@@ -193,12 +217,13 @@ impl CallMetrics {
         self.totals().in_flight -= 1;
     }
 
-    pub(super) fn replied(&self, took: Duration, usage: Option<Usage>) {
+    pub(crate) fn replied(&self, took: Duration, usage: Option<Usage>) {
         let mut totals = self.totals();
         totals.answering = totals.answering.saturating_add(took);
         let usage = usage.unwrap_or_default();
         totals.tokens_in = totals.tokens_in.saturating_add(usage.input);
         totals.tokens_out = totals.tokens_out.saturating_add(usage.output);
+        self.in_series(|counters, model| counters.model_replied(model, usage.input, usage.output));
     }
 
     pub(super) fn answered(&self, was_repaired: bool) {
@@ -216,11 +241,13 @@ impl CallMetrics {
     pub(super) fn throttled(&self) {
         self.totals().throttled += 1;
         self.throttled.increment(1);
+        self.in_series(Counters::model_throttled);
     }
 
     pub(crate) fn lost(&self, count: u32) {
         self.totals().lost += u64::from(count);
         self.billed_twice.increment(u64::from(count));
+        self.in_series(|counters, model| counters.model_billed_twice(model, u64::from(count)));
     }
 
     /// Counts a question that is abandoned without an answer.

@@ -59,6 +59,11 @@ impl DestinationSettings {
         self.pace_config.settings
     }
 
+    /// Returns how many calls each worker makes at the same time; `None` leaves it to the queues.
+    pub fn max_parallel(&self) -> Option<NonZeroU32> {
+        self.pace_config.max_parallel
+    }
+
     /// Returns its guarantee; `None` if the server reports it when a worker starts.
     pub fn guarantee(&self) -> Option<Guarantee> {
         match &self.plan {

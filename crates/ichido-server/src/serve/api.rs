@@ -182,6 +182,7 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(queues::list_nodes))
         .routes(routes!(destinations::list_destinations))
         .routes(routes!(destinations::set_destination_pace))
+        .routes(routes!(destinations::pause_destination))
         .routes(routes!(destinations::resume_destination))
         .routes(routes!(keys::find::find_keys))
         .routes(routes!(keys::list_unknown_keys))

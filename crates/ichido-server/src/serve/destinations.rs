@@ -1,15 +1,18 @@
 //! Destinations: their pace across all nodes, and how operators change it.
 //!
-//! Guarantee: a new rate, or the end of a pause, applies on every node within a second. It is recorded in the audit trail, with
-//! who asked for it, before it applies.
+//! Guarantee: a new rate, a pause, or its end applies on every node within a second. It is recorded in the audit trail, with who asked
+//! for it, before it applies.
 
 // Spec: B, D6, E6.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+
 use axum::response::Response;
 use http::StatusCode;
-use ichido::worker::{DestinationPace, Paces};
+use ichido::worker::{DestinationPace, PaceChange, Paces};
 use ichido_core::digest::Digest;
 use ichido_core::pace::{Circuit, Pace, PaceSettings, PerSecond, Rate};
 use ichido_core::time::Timestamp;
@@ -26,6 +29,9 @@ use super::response::json;
 use super::text;
 use crate::config::{Config, DestinationSettings};
 
+/// What the audit trail says of a destination that no one paused.
+const NOT_PAUSED: &str = "not paused";
+
 /// A destination of the configuration.
 pub(super) struct ConfiguredDestination {
     name: String,
@@ -35,6 +41,8 @@ pub(super) struct ConfiguredDestination {
     /// The queues that deliver to it.
     queues: Vec<String>,
     pace: PaceSettings,
+    /// How many calls each worker makes at the same time; `None` leaves it to the queues.
+    max_parallel: Option<NonZeroU32>,
 }
 
 impl ConfiguredDestination {
@@ -48,6 +56,7 @@ impl ConfiguredDestination {
                 address: destination.endpoint.clone(),
                 queues: own.map(|queue| queue.name.clone()).collect(),
                 pace: destination.pace(),
+                max_parallel: destination.max_parallel(),
             }
         };
         config.destinations.iter().map(configured).collect()
@@ -62,7 +71,7 @@ impl ConfiguredDestination {
 }
 
 /// All destinations of this server's configuration.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(super) struct Destinations {
     pub(super) destinations: Vec<Destination>,
 }
@@ -82,8 +91,21 @@ pub struct Destination {
     pub rate_configured: Option<f64>,
     /// The maximum that an operator set instead.
     pub rate_set: Option<f64>,
+    /// Who set it.
+    pub rate_set_by: Option<String>,
+    /// When it was set.
+    pub rate_set_at: Option<String>,
+    /// Maximum calls that each worker makes at the same time; null leaves it to the parallelism of its queues.
+    pub max_parallel: Option<u32>,
     /// Whether it refused calls, so its rate is limited automatically.
     pub slowed: bool,
+    /// Whether an operator paused it.
+    #[serde(default)]
+    pub paused: bool,
+    /// Who paused it.
+    pub paused_by: Option<String>,
+    /// Since when it is paused.
+    pub paused_at: Option<String>,
     /// Until when it asked for a pause.
     pub paused_until: Option<String>,
     /// State of the circuit breaker. `closed`: it is called. `open`: it counts as down and is not called. `half_open`: it is probed.
@@ -94,7 +116,7 @@ pub struct Destination {
 
 impl Destination {
     fn new(configured: &ConfiguredDestination, shared: DestinationPace, now: Timestamp) -> Self {
-        let DestinationPace { pace, max_rate } = shared;
+        let DestinationPace { pace, max_rate, is_paused, rate_change, pause_change } = shared;
         let settings = PaceSettings { max_rate: max_rate.or(configured.pace.max_rate), ..configured.pace };
         let (circuit, open_until) = match pace.circuit {
             Circuit::Closed { .. } => ("closed", None),
@@ -110,6 +132,12 @@ impl Destination {
             rate: pace.limit(&settings).map(PerSecond::get),
             rate_configured: configured.pace.max_rate.map(PerSecond::get),
             rate_set: max_rate.map(PerSecond::get),
+            rate_set_at: rate_change.as_ref().map(|change| change.at.to_string()),
+            rate_set_by: rate_change.map(|change| change.by),
+            max_parallel: configured.max_parallel.map(NonZeroU32::get),
+            paused: is_paused,
+            paused_at: pause_change.as_ref().map(|change| change.at.to_string()),
+            paused_by: pause_change.map(|change| change.by),
             slowed: matches!(pace.rate, Rate::Paced(_)),
             paused_until: configured.paused_until(&pace, now).map(|until| until.to_string()),
             circuit: circuit.to_owned(),
@@ -166,15 +194,41 @@ pub(super) async fn set_destination_pace(
     let rate = rate.map(per_second).transpose()?;
     let paces = Paces::new(api.store.clone());
     let before = paces.read(&name).await?;
+    let change = change_by(&api, &caller.name).await?;
     let kind = if rate.is_some() { "pace_set" } else { "pace_cleared" };
     let record = action(configured, kind, (format_rate(before.max_rate), format_rate(rate)), &caller.name);
-    record_and_apply(&api, record, "pace_not_set", paces.set_max_rate(&name, rate)).await?;
+    record_and_apply(&api, record, "pace_not_set", paces.set_max_rate(&name, rate, &change)).await?;
     destination_response(&api, configured).await
 }
 
-/// Ends the pause that a destination asked for.
+/// Pauses a destination: no worker calls it until it is resumed.
 ///
-/// One call probes the destination first; the others follow if it is accepted.
+/// Its queues still accept messages, and calls in flight finish.
+#[utoipa::path(
+    post,
+    path = "/v1/destinations/{name}/pause",
+    params(("name" = String, Path, description = "Name of the destination")),
+    responses(
+        (status = 200, description = "The destination is paused", body = Destination),
+    )
+)]
+pub(super) async fn pause_destination(
+    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
+    Segment(name): Segment,
+) -> Result<Response, Problem> {
+    let configured = find_destination(&api, &name)?;
+    let paces = Paces::new(api.store.clone());
+    if !paces.read(&name).await?.is_paused {
+        let change = change_by(&api, &caller.name).await?;
+        let record = action(configured, "paused", (NOT_PAUSED.to_owned(), "paused".to_owned()), &caller.name);
+        record_and_apply(&api, record, "not_paused", paces.pause(&name, &change)).await?;
+    }
+    destination_response(&api, configured).await
+}
+
+/// Ends the pause of an operator, and the pause that the destination asked for.
+///
+/// If it asked for one, one call probes it first; the others follow if that is accepted.
 #[utoipa::path(
     post,
     path = "/v1/destinations/{name}/resume",
@@ -191,12 +245,21 @@ pub(super) async fn resume_destination(
     let paces = Paces::new(api.store.clone());
     let before = paces.read(&name).await?;
     let now = api.store.now().await?;
-    if let Some(until) = configured.paused_until(&before.pace, now) {
-        let (from, to) = (format!("paused until {until}"), "not paused".to_owned());
-        let record = action(configured, "pause_lifted", (from, to), &caller.name);
-        record_and_apply(&api, record, "pause_not_lifted", paces.lift_pause(&name)).await?;
+    let until = configured.paused_until(&before.pace, now);
+    let paused = match until {
+        Some(until) => Some(format!("paused until {until}")),
+        None => before.is_paused.then(|| "paused".to_owned()),
+    };
+    if let Some(from) = paused {
+        let record = action(configured, "pause_lifted", (from, NOT_PAUSED.to_owned()), &caller.name);
+        record_and_apply(&api, record, "pause_not_lifted", paces.resume(&name)).await?;
     }
     destination_response(&api, configured).await
+}
+
+/// Returns who changes something now.
+async fn change_by(api: &ApiState, by: &str) -> Result<PaceChange, StoreError> {
+    Ok(PaceChange { by: by.to_owned(), at: api.store.now().await? })
 }
 
 /// Applies a change after recording it in the audit trail.
@@ -235,13 +298,17 @@ async fn destination_response(
 
 /// Returns the current state of all configured destinations.
 pub(super) async fn current_destinations(api: &ApiState) -> Result<Vec<Destination>, StoreError> {
-    let paces = Paces::new(api.store.clone());
-    let now = api.store.now().await?;
-    let mut destinations = Vec::with_capacity(api.destinations.len());
-    for configured in &api.destinations {
-        destinations.push(Destination::new(configured, paces.read(&configured.name).await?, now));
+    if api.destinations.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(destinations)
+    let mut known: HashMap<String, DestinationPace> =
+        Paces::new(api.store.clone()).list().await?.into_iter().collect();
+    let now = api.store.now().await?;
+    let current = |configured: &ConfiguredDestination| {
+        let shared = known.remove(&configured.name).unwrap_or(DestinationPace::NEW);
+        Destination::new(configured, shared, now)
+    };
+    Ok(api.destinations.iter().map(current).collect())
 }
 
 fn per_second(rate: f64) -> Result<PerSecond, Problem> {
@@ -252,7 +319,7 @@ fn per_second(rate: f64) -> Result<PerSecond, Problem> {
     }
     let (least, most) = (PerSecond::MIN.get(), PerSecond::MAX.get());
     let detail = format!(
-        "rate must be from {least} (once a day) to {most} calls per second; to stop all calls, pause the queues"
+        "rate must be from {least} (once a day) to {most} calls per second; to stop all calls, pause the destination"
     );
     Err(Problem::new(Code::BodyUnexpected, detail))
 }

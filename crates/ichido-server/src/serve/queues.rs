@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use axum::response::Response;
 use http::StatusCode;
+use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
@@ -133,11 +134,15 @@ pub(super) async fn current_queues(
         api.store.queues().pauses().await?.into_iter().map(|pause| (pause.queue.clone(), pause)).collect();
     let set = api.store.queues().parallelisms().await?;
     let mut set: HashMap<_, _> = set.into_iter().map(|set| (set.queue.clone(), set)).collect();
+    let mut oldest: HashMap<String, Timestamp> =
+        api.store.queues().oldest_of_each().await?.into_iter().collect();
     let now = api.store.now().await?;
     let mut queues = Vec::new();
     for (name, counts) in counts.into_iter().filter(|(name, _)| is_wanted(name)) {
-        let Some(parsed) = QueueName::parse(&name) else { continue };
-        let oldest = api.store.queues().oldest(&parsed).await?;
+        if QueueName::parse(&name).is_none() {
+            continue;
+        }
+        let oldest = oldest.remove(&name);
         let pause = pauses.remove(&name).filter(|pause| pause.paused);
         let configured = api.queues.get(&name).and_then(|queue| queue.parallelism);
         queues.push(Queue {

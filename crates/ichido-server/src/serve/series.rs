@@ -1,4 +1,4 @@
-//! Series over HTTP: counts and times per step, for a queue, a destination or an operation.
+//! Series over HTTP: counts and times per step, for a queue, a destination, an operation or a language model.
 //!
 //! Guarantee: a response has every point of its range, at most [`MAX_POINTS`](ichido_core::series::MAX_POINTS), and reads only the
 //! counts of its subject.
@@ -9,7 +9,9 @@ use axum::response::Response;
 use http::StatusCode;
 use ichido_core::alert::measure::Durations;
 use ichido_core::series::{SeriesRange, SeriesStep, SeriesSubject};
+use ichido_core::time::Timestamp;
 use ichido_store::counters::{SeriesPoint, SubjectCounts};
+use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,7 +30,8 @@ use super::text;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SeriesQuery {
-    /// What is counted: `queue:NAME`, `destination:NAME`, `operation:NAME`, or all `queues` or `operations` together.
+    /// What is counted: `queue:NAME`, `destination:NAME`, `operation:NAME`, `model:NAME`, or all `queues`, `operations` or `models`
+    /// together.
     subject: text::SeriesSubjectName,
     /// Since this time; 60 steps before `to` by default.
     from: Option<text::Moment>,
@@ -39,7 +42,7 @@ pub(super) struct SeriesQuery {
 }
 
 /// The counts of a subject over time.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Series {
     /// As in the request.
     pub subject: String,
@@ -55,6 +58,9 @@ pub struct Series {
     pub total: SeriesCounts,
     /// All points, oldest first. Those without counts are zero.
     pub points: Vec<TimedCounts>,
+    /// Whether nothing was counted.
+    #[serde(skip)]
+    pub(super) is_empty: bool,
 }
 
 /// The counts of one point.
@@ -66,8 +72,8 @@ pub struct TimedCounts {
     pub counts: SeriesCounts,
 }
 
-/// What was counted. A destination has no arrivals, and an operation no deliveries: these counts are 0.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+/// What was counted. A destination has no arrivals, an operation no deliveries, and only a language model has tokens: these counts are 0.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct SeriesCounts {
     /// New messages or requests.
     pub accepted: u64,
@@ -75,11 +81,11 @@ pub struct SeriesCounts {
     pub replayed: u64,
     /// Messages or requests whose key belongs to a different one.
     pub conflicts: u64,
-    /// Calls of the destination, or runs of the operation's handler.
+    /// Calls of the destination or model, or runs of the operation's handler.
     pub executed: u64,
     /// Messages that were sent.
     pub sent: u64,
-    /// Attempts after the first one that have ended.
+    /// Attempts after the first one that have ended, or calls of a model for a question whose earlier call failed.
     pub retried: u64,
     /// Messages that became dead letters.
     pub dead: u64,
@@ -87,6 +93,14 @@ pub struct SeriesCounts {
     pub parked: u64,
     /// Attempts that ended after their claim was lost.
     pub fenced: u64,
+    /// Calls that the destination or model throttled, such as with status 429.
+    pub throttled: u64,
+    /// Tokens of prompts, as the model's provider counts them.
+    pub tokens_in: u64,
+    /// Tokens of answers, as the model's provider counts them.
+    pub tokens_out: u64,
+    /// Calls to a model of unknown outcome: each may have been billed, and its question is asked again.
+    pub possibly_billed_twice: u64,
     /// The time from when a message was due until its first attempt was claimed.
     pub due_to_claim: DurationSummary,
     /// The time from when a message was due until it was sent or dead.
@@ -94,7 +108,7 @@ pub struct SeriesCounts {
 }
 
 /// Durations, from a histogram over all nodes.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct DurationSummary {
     pub count: u64,
     pub sum_seconds: f64,
@@ -116,6 +130,10 @@ impl SeriesCounts {
             dead: counts.dead,
             parked: counts.parked,
             fenced: counts.fenced,
+            throttled: counts.throttled,
+            tokens_in: counts.tokens_in,
+            tokens_out: counts.tokens_out,
+            possibly_billed_twice: counts.billed_twice,
             due_to_claim: DurationSummary::new(&counts.waited),
             due_to_end: DurationSummary::new(&counts.left),
         }
@@ -156,31 +174,42 @@ pub(super) async fn get_series(
     let (from, to) = (query.from.map(|from| from.0), query.to.map(|to| to.0));
     let range = SeriesRange::new(from, to, step, now)
         .map_err(|error| Problem::new(Code::ParameterInvalid, error.to_string()))?;
-    let points = api.store.series().read(&subject, &range).await?;
+    let series = current_series(&api, &subject, &range, now).await?;
+    if series.is_empty {
+        check_subject(&api, &caller, &subject).await?;
+    }
+    Ok(json(StatusCode::OK, &series))
+}
+
+/// Reads a series, whether or not its subject is known.
+pub(super) async fn current_series(
+    api: &ApiState,
+    subject: &SeriesSubject,
+    range: &SeriesRange,
+    now: Timestamp,
+) -> Result<Series, StoreError> {
+    let points = api.store.series().read(subject, range).await?;
     let mut total = SubjectCounts::default();
     for point in &points {
         total.add(&point.counts);
-    }
-    if total == SubjectCounts::default() {
-        check_subject(&api, &caller, &subject).await?;
     }
     let timed = |SeriesPoint { at, counts }: &SeriesPoint| TimedCounts {
         at: at.to_string(),
         counts: SeriesCounts::new(counts),
     };
-    let series = Series {
+    Ok(Series {
         subject: subject.to_string(),
         from: range.from().to_string(),
         to: range.to().to_string(),
-        step_seconds: step.get().as_secs(),
+        step_seconds: range.step().get().as_secs(),
         kept_from: range.kept_from(now).to_string(),
         total: SeriesCounts::new(&total),
         points: points.iter().map(timed).collect(),
-    };
-    Ok(json(StatusCode::OK, &series))
+        is_empty: total == SubjectCounts::default(),
+    })
 }
 
-/// Refuses a queue or destination that does not exist: a typing error. All operations of the ledger are not known.
+/// Refuses a queue or destination that does not exist: a typing error. Not all operations and models are known.
 async fn check_subject(api: &ApiState, caller: &ApiCaller, subject: &SeriesSubject) -> Result<(), Problem> {
     match subject {
         SeriesSubject::Queue(name) => {
@@ -188,6 +217,10 @@ async fn check_subject(api: &ApiState, caller: &ApiCaller, subject: &SeriesSubje
             check_known(api, caller, Some(&name)).await
         }
         SeriesSubject::Destination(name) => find_destination(api, name).map(drop),
-        SeriesSubject::Operation(_) | SeriesSubject::Queues | SeriesSubject::Operations => Ok(()),
+        SeriesSubject::Operation(_)
+        | SeriesSubject::Model(_)
+        | SeriesSubject::Queues
+        | SeriesSubject::Operations
+        | SeriesSubject::Models => Ok(()),
     }
 }

@@ -140,7 +140,7 @@ texts! {
         one_of(&[FIRING]);
     /// The subject of a series.
     SeriesSubjectName as SeriesSubject = parse_subject,
-        string(r"^(queues|operations|(queue|destination|operation):[^\x00]+)$", 1, MAX_SUBJECT_CHARS);
+        string(r"^(queues|operations|models|(queue|destination|operation|model):[^\x00]+)$", 1, MAX_SUBJECT_CHARS);
     /// The length of a point: a whole number of `m`, `h` or `d`, at most 90 days.
     SeriesStepText as SeriesStep = parse_step, text("^([1-9][0-9]{0,4}m|[1-9][0-9]{0,2}h|([1-9]|[1-8][0-9]|90)d)$");
     /// How long to wait: a whole number of `ms` or `s`, at most 30 seconds.
@@ -235,7 +235,8 @@ fn whole_number(text: &str, max: u32) -> Result<u32, String> {
 fn parse_subject(text: &str) -> Result<SeriesSubject, String> {
     let is_short = text.chars().count() <= MAX_SUBJECT_CHARS;
     SeriesSubject::parse(text).filter(|_| is_short && !text.contains('\0')).ok_or_else(|| {
-        "must be queue:NAME, destination:NAME, operation:NAME, queues or operations".to_owned()
+        "must be queue:NAME, destination:NAME, operation:NAME, model:NAME, queues, operations or models"
+            .to_owned()
     })
 }
 

@@ -94,7 +94,7 @@ on_both_databases! {
         let none = json!({"count": 0, "sum_seconds": 0.0, "p50_seconds": null, "p99_seconds": null});
         assert_eq!(series["points"][2], json!({
             "at": at(10), "accepted": 0, "replayed": 0, "conflicts": 0, "executed": 0, "sent": 0, "retried": 0, "dead": 0, "parked": 0,
-            "fenced": 0, "due_to_claim": none, "due_to_end": none,
+            "fenced": 0, "throttled": 0, "tokens_in": 0, "tokens_out": 0, "possibly_billed_twice": 0, "due_to_claim": none, "due_to_end": none,
         }));
         let first = &series["points"][0];
         assert_eq!([&first["accepted"], &first["replayed"], &first["conflicts"], &first["executed"]].map(Value::as_u64), [2, 1, 1, 3].map(Some));
@@ -109,6 +109,15 @@ on_both_databases! {
             let found = ended[member].as_f64().unwrap();
             assert!((exact * 0.8..=exact * 1.26).contains(&found), "{member} {found}");
         }
+        counters.model_called("a model", false);
+        counters.model_replied("a model", 120, 30);
+        counters.model_billed_twice("a model", 1);
+        api.store.series().flush().await.unwrap();
+        for subject in ["model:a%20model", "models"] {
+            let (_, of_model) = api.get(&format!("subject={subject}")).await;
+            let counts = ["executed", "tokens_in", "tokens_out", "possibly_billed_twice"].map(|member| of_model["total"][member].as_u64());
+            assert_eq!(counts, [1, 120, 30, 1].map(Some), "{of_model}");
+        }
         // By default, 60 minutes until now.
         let (_, recent) = api.get("subject=destination:shop").await;
         assert_eq!((recent["points"].as_array().unwrap().len(), &recent["total"]["sent"], &recent["total"]["accepted"]), (60, &json!(100), &json!(0)));
@@ -122,6 +131,7 @@ on_both_databases! {
         for (query, part) in [
             ("step=1m".to_owned(), "subject"),
             ("subject=orders".to_owned(), "subject must be queue:NAME"),
+            ("subject=model:".to_owned(), "subject must be queue:NAME"),
             ("subject=queue:".to_owned(), "subject must be queue:NAME"),
             ("subject=queues&step=90s".to_owned(), "step must be a whole number of minutes"),
             ("subject=queues&step=0m".to_owned(), "step must be a whole number of minutes"),

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ichido_core::alert::AlertSubject;
 use ichido_core::alert::measure::Durations;
-use ichido_core::series::SeriesRange;
+use ichido_core::series::{SeriesRange, SeriesSubject};
 use ichido_core::time::Timestamp;
 
 use crate::columns::Columns;
@@ -21,9 +20,9 @@ pub enum Arrival {
     Conflict,
 }
 
-/// The counts of one queue, destination or operation.
+/// The counts of one queue, destination, operation or language model.
 ///
-/// Nothing arrives at a destination, so it has no arrivals; an operation delivers nothing, so it has no times.
+/// Nothing arrives at a destination, so it has no arrivals; an operation delivers nothing, so it has no times. Only models have tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubjectCounts {
     /// Messages or requests that arrived.
@@ -32,7 +31,7 @@ pub struct SubjectCounts {
     pub repeated: u64,
     /// Those of them whose key belongs to a different message or request.
     pub conflicts: u64,
-    /// Calls of a destination, or runs of an operation's handler.
+    /// Calls of a destination or model, or runs of an operation's handler.
     pub executed: u64,
     /// Retries that have ended.
     pub retried: u64,
@@ -46,6 +45,14 @@ pub struct SubjectCounts {
     pub parked: u64,
     /// Reports of workers, or runs of a handler, that ended after their claim was lost.
     pub fenced: u64,
+    /// Calls that the destination or model throttled.
+    pub throttled: u64,
+    /// Tokens of prompts, as the model's provider counts them.
+    pub tokens_in: u64,
+    /// Tokens of answers, as the model's provider counts them.
+    pub tokens_out: u64,
+    /// Calls to a model of unknown outcome, which may have been billed and are repeated.
+    pub billed_twice: u64,
     /// First attempts that were claimed, and the time since they were due.
     pub waited: Durations,
     /// Messages that were sent or died, and the time since they were due.
@@ -70,6 +77,10 @@ impl SubjectCounts {
         self.dead += other.dead;
         self.parked += other.parked;
         self.fenced += other.fenced;
+        self.throttled += other.throttled;
+        self.tokens_in = self.tokens_in.saturating_add(other.tokens_in);
+        self.tokens_out = self.tokens_out.saturating_add(other.tokens_out);
+        self.billed_twice += other.billed_twice;
         self.waited.merge(&other.waited);
         self.left.merge(&other.left);
     }
@@ -99,6 +110,7 @@ impl SubjectCounts {
         };
         match row.text("kind")? {
             ARRIVED => self.arrived += count,
+            BILLED_TWICE => self.billed_twice += count,
             CONFLICTS => self.conflicts += count,
             DEAD => self.dead += count,
             EXECUTED => self.executed += count,
@@ -109,6 +121,9 @@ impl SubjectCounts {
             RETRIED => self.retried += count,
             RETRY_FAILED => self.retry_failed += count,
             SENT => self.sent += count,
+            THROTTLED => self.throttled += count,
+            TOKENS_IN => self.tokens_in = self.tokens_in.saturating_add(count),
+            TOKENS_OUT => self.tokens_out = self.tokens_out.saturating_add(count),
             WAITED => self.waited.merge(&durations()?),
             // A later release may count more.
             _ => (),
@@ -122,6 +137,7 @@ fn corrupt(detail: &str) -> StoreError {
 }
 
 const ARRIVED: &str = "arrived";
+const BILLED_TWICE: &str = "billed_twice";
 const CONFLICTS: &str = "conflicts";
 const DEAD: &str = "dead";
 const EXECUTED: &str = "executed";
@@ -132,6 +148,9 @@ const REPEATED: &str = "repeated";
 const RETRIED: &str = "retried";
 const RETRY_FAILED: &str = "retry_failed";
 const SENT: &str = "sent";
+const THROTTLED: &str = "throttled";
+const TOKENS_IN: &str = "tokens_in";
+const TOKENS_OUT: &str = "tokens_out";
 const WAITED: &str = "waited";
 
 /// One row of the store.
@@ -149,6 +168,7 @@ pub(crate) fn rows(all: &BTreeMap<String, SubjectCounts>) -> Vec<CounterRow<'_>>
     let mut rows = Vec::new();
     for (about, counted) in all {
         count_row(&mut rows, about, ARRIVED, counted.arrived);
+        count_row(&mut rows, about, BILLED_TWICE, counted.billed_twice);
         count_row(&mut rows, about, CONFLICTS, counted.conflicts);
         count_row(&mut rows, about, DEAD, counted.dead);
         count_row(&mut rows, about, EXECUTED, counted.executed);
@@ -159,6 +179,9 @@ pub(crate) fn rows(all: &BTreeMap<String, SubjectCounts>) -> Vec<CounterRow<'_>>
         count_row(&mut rows, about, RETRIED, counted.retried);
         count_row(&mut rows, about, RETRY_FAILED, counted.retry_failed);
         count_row(&mut rows, about, SENT, counted.sent);
+        count_row(&mut rows, about, THROTTLED, counted.throttled);
+        count_row(&mut rows, about, TOKENS_IN, counted.tokens_in);
+        count_row(&mut rows, about, TOKENS_OUT, counted.tokens_out);
         duration_rows(&mut rows, about, WAITED, &counted.waited);
     }
     rows
@@ -183,16 +206,15 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Sums rows by subject, for alerts: queues and operations.
-pub(crate) fn sums<R: Columns>(rows: &[R]) -> Result<BTreeMap<AlertSubject, SubjectCounts>, StoreError> {
-    let mut sums: BTreeMap<AlertSubject, SubjectCounts> = BTreeMap::new();
+/// Sums rows by subject.
+pub(crate) fn by_subject<R: Columns>(
+    rows: &[R],
+) -> Result<BTreeMap<SeriesSubject, SubjectCounts>, StoreError> {
+    let mut sums: BTreeMap<SeriesSubject, SubjectCounts> = BTreeMap::new();
     for row in rows {
-        match AlertSubject::parse(row.text("about")?) {
-            Some(about @ (AlertSubject::Queue(_) | AlertSubject::Operation(_))) => {
-                sums.entry(about).or_default().add_row(row)?;
-            }
-            // Sums of others, or what a later release counts.
-            Some(AlertSubject::Destination(_) | AlertSubject::Trail) | None => (),
+        // A later release may count others.
+        if let Some(subject) = SeriesSubject::of_about(row.text("about")?) {
+            sums.entry(subject).or_default().add_row(row)?;
         }
     }
     Ok(sums)

@@ -15,7 +15,12 @@ fn counted_twice(counters: &Counters) {
     counters.sent("orders", &[Duration::from_secs(3)]);
     counters.dead("orders", None);
     counters.parked("orders");
+    counters.throttled("orders");
     counters.fenced("orders");
+    counters.model_called("a model", true);
+    counters.model_throttled("a model");
+    counters.model_replied("a model", 300, 20);
+    counters.model_billed_twice("a model", 2);
 }
 
 #[test]
@@ -69,12 +74,27 @@ fn destinations_and_totals_are_the_sums_of_their_queues() {
 }
 
 #[test]
+fn the_total_of_models_is_their_sum() {
+    let counters = Counters::default();
+    for model in ["small", "large"] {
+        counters.model_called(model, false);
+        counters.model_replied(model, 300, 20);
+        counters.model_billed_twice(model, 0);
+    }
+    counters.model_called("large", true);
+    let all = counters.with_sums(&counters.take());
+    let models = &all["models"];
+    assert_eq!((models.executed, models.retried, models.tokens_in, models.tokens_out), (3, 1, 600, 40));
+    assert_eq!((all["model small"].executed, all["model large"].retried, all.len()), (1, 1, 3));
+}
+
+#[test]
 fn new_arrivals_are_accepted() {
     let counters = Counters::default();
     counted_twice(&counters);
     let taken = counters.take();
-    assert_eq!(taken[&AlertSubject::Queue("orders".to_owned())].accepted(), 1);
-    assert_eq!(taken[&AlertSubject::Operation("orders".to_owned())].accepted(), 0);
+    assert_eq!(taken[&SeriesSubject::Queue("orders".to_owned())].accepted(), 1);
+    assert_eq!(taken[&SeriesSubject::Operation("orders".to_owned())].accepted(), 0);
 }
 
 #[test]
@@ -86,5 +106,5 @@ fn more_subjects_than_the_bound_are_not_counted() {
     counters.message_arrived("q0", Arrival::New);
     let taken = counters.take();
     assert_eq!(taken.len(), MAX_SUBJECTS);
-    assert_eq!(taken[&AlertSubject::Queue("q0".to_owned())].arrived, 2);
+    assert_eq!(taken[&SeriesSubject::Queue("q0".to_owned())].arrived, 2);
 }

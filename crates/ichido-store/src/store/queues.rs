@@ -20,6 +20,8 @@ use crate::transaction::Transaction;
 
 /// The maximum length of a key kind's name.
 const MAX_KIND_BYTES: usize = 32;
+/// The maximum number of priorities of queues whose oldest message is read at once.
+const MAX_LANES: i64 = 10_000;
 
 impl<'s> Queues<'s> {
     /// Wakes those who wait for work of a queue.
@@ -76,6 +78,14 @@ impl<'s> Queues<'s> {
         Box::pin(async move {
             let row = self.0.driver.one(shared!("queue_oldest"), &[queue.as_str().into()]).await?;
             Ok(row.timestamp_or_none("oldest")?)
+        })
+    }
+
+    /// Returns since when the oldest claimable message of each queue waits, like [`Queues::oldest`]. A queue without one is left out.
+    pub fn oldest_of_each(self) -> StoreFuture<'s, Vec<(String, Timestamp)>> {
+        Box::pin(async move {
+            let rows = self.0.driver.all(shared!("queue_oldest_list"), &[MAX_LANES.into()]).await?;
+            rows.iter().map(|row| Ok((row.text("queue")?.to_owned(), row.timestamp("oldest")?))).collect()
         })
     }
 

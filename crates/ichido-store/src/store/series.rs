@@ -8,7 +8,7 @@ use ichido_core::series::{HOURS_KEPT, MINUTES_KEPT, SeriesRange, SeriesSubject};
 
 use super::Series;
 use crate::check;
-use crate::counters::{MAX_SUMS, SeriesPoint, SubjectCounts, points, rows, sums};
+use crate::counters::{MAX_SUMS, SeriesPoint, SubjectCounts, by_subject, points, rows};
 use crate::error::StoreError;
 use crate::future::StoreFuture;
 use crate::micros;
@@ -57,8 +57,37 @@ impl<'s> Series<'s> {
     /// Sums the counts of all nodes by queue and operation, for the minutes that began within the window.
     pub fn sums(self, window: Duration) -> StoreFuture<'s, BTreeMap<AlertSubject, SubjectCounts>> {
         Box::pin(async move {
+            let counted = self.by_subject(window).await?.into_iter();
+            let sums = counted.filter_map(|(subject, counted)| match subject {
+                SeriesSubject::Queue(name) => Some((AlertSubject::Queue(name), counted)),
+                SeriesSubject::Operation(name) => Some((AlertSubject::Operation(name), counted)),
+                SeriesSubject::Destination(_)
+                | SeriesSubject::Model(_)
+                | SeriesSubject::Queues
+                | SeriesSubject::Operations
+                | SeriesSubject::Models => None,
+            });
+            Ok(sums.collect())
+        })
+    }
+
+    /// Sums the counts of all nodes by subject, for the minutes that began within the window.
+    ///
+    /// It reads the rows of all subjects in these minutes, so it is meant for a short window.
+    pub fn by_subject(self, window: Duration) -> StoreFuture<'s, BTreeMap<SeriesSubject, SubjectCounts>> {
+        Box::pin(async move {
             let values = [micros(window).into(), SqlValue::Now, MAX_SUMS.into()];
-            sums(&self.0.driver.all(paired!("counter_sums"), &values).await?)
+            by_subject(&self.0.driver.all(paired!("counter_sums"), &values).await?)
+        })
+    }
+
+    /// Sums the counts of all nodes by language model, for the minutes that began within the window.
+    ///
+    /// It reads only the rows of models, so the window may be a day.
+    pub fn by_model(self, window: Duration) -> StoreFuture<'s, BTreeMap<SeriesSubject, SubjectCounts>> {
+        Box::pin(async move {
+            let values = [micros(window).into(), SqlValue::Now, MAX_SUMS.into()];
+            by_subject(&self.0.driver.all(paired!("counter_models"), &values).await?)
         })
     }
 

@@ -385,6 +385,10 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     let oldest = plan(&mut connection, oldest, "'orders'").await;
     oldest.assert_uses_index("ready_pkey");
     assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
+    let oldest = include_str!("../../src/sql/queue_oldest_list.sql");
+    let oldest = plan(&mut connection, oldest, "100").await;
+    oldest.assert_uses_index("ready_pkey");
+    assert!(oldest.buffers < 50, "{} pages: {}", oldest.buffers, oldest.text);
     let oldest = include_str!("../../src/sql/dead_letter_oldest.sql");
     let oldest = plan(&mut connection, oldest, "'dead', 'mail'").await;
     oldest.assert_uses_index("dead_letters_newest");
@@ -479,6 +483,7 @@ async fn a_series_reads_only_its_own_rows() {
         connection.execute(statement).await.expect("counts");
     }
     let minutes = include_str!("../../src/postgres/sql/series_minutes.sql");
+    let models = include_str!("../../src/postgres/sql/counter_models.sql");
     let hours = include_str!("../../src/postgres/sql/series_hours.sql");
     let roll_up = include_str!("../../src/postgres/sql/counter_roll_up.sql");
     let sweep = include_str!("../../src/postgres/sql/counter_sweep.sql");
@@ -487,6 +492,8 @@ async fn a_series_reads_only_its_own_rows() {
     let day_of_q7 = "'queue q7', date_trunc('hour', now()) - interval '1 day', now(), 3600000000, 200001, 0";
     for (sql, arguments, index, max_rows) in [
         (minutes, of_q7, "counters_about", 61.0),
+        // None of these rows is of a model.
+        (models, "86400000000, 0, 1000", "counters_about", 2.0),
         // Those of 24 hours, the latest hour, and the minutes since then.
         (hours, day_of_q7, "counters_about", 25.0 + 2.0 + 180.0),
         (hours, day_of_q7, "counter_hours_pkey", 25.0 + 2.0 + 180.0),

@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 43] = [
+const SMALL: [(&str, &str); 44] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -65,6 +65,7 @@ const SMALL: [(&str, &str); 43] = [
     ("message_ids_live.sql", "SCAN ichido_leases"),
     // The priorities in use.
     ("queue_oldest.sql", "SCAN u"),
+    ("queue_oldest_list.sql", "SCAN l"),
     // The first row of the index; then the pairs of queue and identity, up to a limit.
     ("message_of_key.sql", "SCAN f USING INDEX sqlite_autoindex_ichido_messages_2"),
     ("message_of_key.sql", "SCAN p"),
@@ -175,13 +176,14 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-const STATEMENTS: [ExpectedPlan; 68] = expected! {
+const STATEMENTS: [ExpectedPlan; 69] = expected! {
     // The claim.
     "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
     "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
     "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
     // The oldest waiting message.
     "queue_oldest" by ["SEARCH r USING PRIMARY KEY (queue=? AND priority>?)", "SEARCH r USING PRIMARY KEY (queue=? AND priority=?)", MESSAGE_ID];
+    "queue_oldest_list" by ["SEARCH r USING PRIMARY KEY ((queue,priority)>(?,?))", "SEARCH r USING PRIMARY KEY (queue=? AND priority=?)", MESSAGE_ID];
     "dead_letter_oldest" by ["INDEX ichido_dead_letters_newest (state=? AND closed=? AND queue=?)"];
     // Unknown outcomes.
     "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until>? AND lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
@@ -371,6 +373,7 @@ async fn a_series_reads_only_its_own_rows() {
         ),
         // For alerts: all subjects of a window.
         ("counter_sums", &["ichido_counters USING PRIMARY KEY (minute>?)"]),
+        ("counter_models", &["USING COVERING INDEX ichido_counters_about (about>? AND about<?)"]),
         (
             "counter_sweep",
             &["ichido_counters USING PRIMARY KEY (minute=?)", "ichido_counters USING PRIMARY KEY (minute<?)"],

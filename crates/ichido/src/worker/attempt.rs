@@ -12,7 +12,7 @@ use ichido_core::lifecycle::{AttemptResult, Event, Failure, StartMark};
 use ichido_core::pace::{PauseReason, first_call_at};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
+use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::{ClaimedMessage, Note, Settlement};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -332,6 +332,9 @@ impl Attempt {
         if let DeliveryOutcome::Judged { verdict, .. } = &outcome {
             let pacer = &self.served.dispatcher.pacer;
             pacer.record_verdict(verdict, ready.sent, self.caller()).await;
+            if verdict.pace_report() == Some(PaceReport::Throttled) {
+                self.node.store.counters().throttled(self.served.name.as_str());
+            }
         }
         let report = self.report(outcome, started_at);
         match tx {

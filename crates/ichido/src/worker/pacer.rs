@@ -11,6 +11,7 @@ mod shared;
 mod status;
 mod storage;
 
+pub use row::PaceChange;
 pub use shared::{DestinationPace, Paces};
 
 use std::num::NonZeroU32;
@@ -136,7 +137,7 @@ impl Pacer {
 
     /// Returns the known pace and the effective settings.
     fn pace(&self) -> (Pace, PaceSettings) {
-        let row = lock(&self.known).0;
+        let (row, _) = &*lock(&self.known);
         (row.pace, row.settings(&self.settings))
     }
 
@@ -222,7 +223,10 @@ impl Pacer {
 
     /// Reports the destination's status in metrics and logs, as far as is known here.
     pub(crate) fn report_status(&self) {
-        self.status.report(&self.name, &self.settings, || (lock(&self.known).0, self.clock.now()));
+        self.status.report(&self.name, &self.settings, || {
+            let row = lock(&self.known).0.clone();
+            (row, self.clock.now())
+        });
     }
 
     /// Writes pending reports to the row.
@@ -238,9 +242,9 @@ impl Pacer {
 
     /// Returns a slot at this local time without a query, if unlimited and the row is fresh.
     pub(super) fn free_slot(&self, at: Duration) -> Option<Slot> {
-        let (row, read) = *lock(&self.known);
+        let (row, read) = &*lock(&self.known);
         let settings = row.settings(&self.settings);
-        let is_fresh = at.saturating_sub(read?) < FRESH_FOR;
+        let is_fresh = at.saturating_sub((*read)?) < FRESH_FOR;
         let is_closed = matches!(row.pace.circuit, Circuit::Closed { .. });
         if !is_fresh || !is_closed || row.pace.limit(&settings).is_some() {
             return None;
@@ -322,10 +326,10 @@ impl Pacer {
         }
         let next = Row { pace, ..row };
         let asked_at = self.clock.elapsed();
-        if !self.storage.write(&self.name, next).await? {
+        if !self.storage.write(&self.name, &next).await? {
             return Ok(None);
         }
-        *lock(&self.known) = (Row { version: row.version + 1, ..next }, Some(asked_at));
+        *lock(&self.known) = (Row { version: next.version + 1, ..next }, Some(asked_at));
         self.report_status();
         Ok(Some(answer))
     }
@@ -333,7 +337,7 @@ impl Pacer {
     async fn read(&self) -> Result<Row, StoreError> {
         let asked_at = self.clock.elapsed();
         let row = self.storage.read(&self.name).await?;
-        *lock(&self.known) = (row, Some(asked_at));
+        *lock(&self.known) = (row.clone(), Some(asked_at));
         self.report_status();
         Ok(row)
     }

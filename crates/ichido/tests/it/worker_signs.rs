@@ -11,11 +11,12 @@ use ichido::Tx;
 use ichido::dead_letters::{BulkAction, BulkOperation, RequeuePolicies};
 use ichido::destination::{Job, JobError, JobSuccess, ReconcileOutcome};
 use ichido::message::Message;
-use ichido::worker::{DestinationConfig, Paces, QueueConfig, Worker, describe_metrics};
+use ichido::worker::{DestinationConfig, PaceChange, Paces, QueueConfig, Worker, describe_metrics};
 use ichido_core::clock::HEARTBEAT_EVERY;
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::{CircuitSettings, PaceSettings, PerSecond};
 use ichido_core::retry::Guarantee;
+use ichido_core::time::Timestamp;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{CancelOutcome, ClaimOptions, NewMessage, Note};
 use metrics::{
@@ -422,7 +423,14 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     }
     signs.until_is(paused, 0.0).await;
     let paces = Paces::new(fixture.store.clone());
-    paces.set_max_rate("broker", Some(PerSecond::clamped(0.2))).await.unwrap();
+    paces
+        .set_max_rate(
+            "broker",
+            Some(PerSecond::clamped(0.2)),
+            &PaceChange { by: "ann".to_owned(), at: Timestamp::EPOCH },
+        )
+        .await
+        .unwrap();
     signs.until(rate, |rate| (rate - 0.2).abs() < 0.01).await;
     worker.stop();
     worker.ended().await;

@@ -1,10 +1,13 @@
 //! `ichido worker` with a language model as destination: a question goes in, and its answer is delivered like any
 //! message.
 
+use std::time::Duration;
+
 use fake_llm::action::{ProviderFault, ScriptedAction};
 use fake_llm::script::{Script, ScriptRule};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
+use ichido_core::series::SeriesSubject;
 
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
 use super::program::{WorkerProcess, ichido, run};
@@ -74,6 +77,10 @@ both_databases! {
         let (code, log) = worker.wait().await;
         assert_eq!(code, Some(0), "{log}");
         assert!(!log.contains(KEY) && !log.contains("knee"), "{log}");
+        let counted = database.store.series().by_model(Duration::from_hours(1)).await.unwrap();
+        let counts = &counted[&SeriesSubject::Model("a-model".to_owned())];
+        assert_eq!((counted.len(), counts.executed, counts.billed_twice), (1, 3, 1), "{counts:?}");
+        assert!(0 < counts.tokens_in && 0 < counts.tokens_out, "{counts:?}");
     }
 
     /// Errors are found before a worker starts, and show no secret.

@@ -54,6 +54,7 @@ both_databases! {
         assert_eq!((answer.status(), &answer.json()["rate"]), (200, &json!(2.5)), "{answer:?}");
         let after = destination(&server, "broker").await;
         assert_eq!((&after["rate"], &after["rate_set"]), (&json!(2.5), &json!(2.5)));
+        assert_eq!((&after["rate_set_by"], after["rate_set_at"].is_string()), (&json!("local"), true));
         assert_eq!(set(&server, "broker", &json!({"rate": null})).await.json()["rate_set"], Value::Null);
         let actions = fixture.store.actions().list(None, 10).await.unwrap();
         let body: Vec<_> = actions
@@ -121,6 +122,27 @@ both_databases! {
         let body: Vec<_> = actions.iter().map(|row| (row.action.kind.as_str(), row.action.to.as_str())).collect();
         assert_eq!(body, [("pause_lifted", "not paused")]);
         assert!(actions[0].action.from.starts_with("paused until 20"), "{actions:?}");
+    }
+}
+
+both_databases! {
+    /// An operator's pause is listed with who made it; a repeated one changes nothing.
+    #[test]
+    async fn pause_by_an_operator_is_listed_with_its_author(fixture: StoreFixture) {
+        let server = serve(&fixture).await;
+        let change = |action| RawRequest::new("POST", &format!("/v1/destinations/broker/{action}"));
+        for _ in 0..2 {
+            let paused = server.send(&change("pause")).await;
+            assert_eq!((paused.status(), &paused.json()["paused"]), (200, &json!(true)), "{paused:?}");
+        }
+        let broker = destination(&server, "broker").await;
+        assert_eq!((&broker["paused_by"], broker["paused_at"].is_string()), (&json!("local"), true), "{broker}");
+        let resumed = server.send(&change("resume")).await.json();
+        assert_eq!((&resumed["paused"], &resumed["paused_by"]), (&json!(false), &Value::Null), "{resumed}");
+        let mut actions = fixture.store.actions().list(None, 10).await.unwrap();
+        actions.retain(|row| row.action.about == "destination broker");
+        let kinds: Vec<_> = actions.iter().map(|row| (row.action.kind.as_str(), row.action.from.as_str())).collect();
+        assert_eq!(kinds, [("pause_lifted", "paused"), ("paused", "not paused")]);
     }
 }
 

@@ -109,7 +109,7 @@ fn metrics_of_a_program(store: Store) -> String {
         let once = Once::operation("orders.create").class(Class::Mutate).guarantee(Guarantee::Keyed);
         let once = once.identity_header(HeaderName::from_static("x-user-id"));
         once.build(&LeaseKeeper::new(store)).expect("a layer");
-        CallMetrics::new("a-model");
+        CallMetrics::new("a-model", None);
     });
     recorder.handle().render()
 }

@@ -158,9 +158,18 @@ both_databases! {
         let oldest = fixture.store.queues().oldest(&queue()).await.unwrap();
         assert_eq!(oldest, Some(fixture.row(low).await.created_at));
         assert_eq!(fixture.store.queues().oldest(&queue_named("other")).await.unwrap(), None);
+        let mail = NewMessage { queue: queue_named("mail"), priority: 3, ..message("mail") };
+        let mail = new_id(fixture.put(mail).await);
+        let mut of_each = fixture.store.queues().oldest_of_each().await.unwrap();
+        of_each.sort();
+        let since = async |id| fixture.row(id).await.created_at;
+        let mut expected = [("mail".to_owned(), since(mail).await), (queue().as_str().to_owned(), since(low).await)];
+        expected.sort();
+        assert_eq!(of_each, expected);
         let work = fixture.claim(10).await;
         assert_eq!(ids(&work), [urgent, low]);
         assert_eq!(fixture.store.queues().oldest(&queue()).await.unwrap(), None, "none can be claimed");
+        assert_eq!(fixture.store.queues().oldest_of_each().await.unwrap().len(), 1, "only the mail");
         let due = fixture.row(delayed).await.next_attempt;
         fixture.pass(DAY);
         assert_eq!(fixture.promote().await, 1);

@@ -122,6 +122,39 @@ both_databases! {
     }
 
     #[test]
+    async fn models_are_counted_apart_from_queues(fixture: StoreFixture) {
+        let (store, from) = (&fixture.store, begin_hour(&[&fixture.store]).await);
+        let counters = store.counters();
+        counters.serve("orders", "shop");
+        counters.executed("orders", 5);
+        counters.throttled("orders");
+        counters.model_called("a model", false);
+        counters.model_called("a model", true);
+        counters.model_throttled("a model");
+        counters.model_replied("a model", 300, 20);
+        counters.model_billed_twice("a model", 2);
+        counters.model_called("other", false);
+        store.series().flush().await.unwrap();
+        let model = SeriesSubject::Model("a model".to_owned());
+        let counted = SubjectCounts {
+            executed: 2, retried: 1, throttled: 1, tokens_in: 300, tokens_out: 20, billed_twice: 2, ..SubjectCounts::default()
+        };
+        assert_eq!(total(&read(store, &model, from, HOUR, MINUTE).await), counted);
+        assert_eq!(total(&read(store, &SeriesSubject::Models, from, HOUR, MINUTE).await).executed, 3);
+        let models = store.series().by_model(HOURS_KEPT).await.unwrap();
+        assert_eq!((models.len(), &models[&model]), (2, &counted));
+        let all = store.series().by_subject(5 * MINUTE).await.unwrap();
+        let shop = &all[&SeriesSubject::Destination("shop".to_owned())];
+        assert_eq!((shop.executed, shop.throttled, all.len()), (5, 1, 6));
+        // Alerts see neither.
+        let alerted = store.series().sums(5 * MINUTE).await.unwrap();
+        assert_eq!(alerted.len(), 1, "{alerted:?}");
+        store.advance_clock(6 * MINUTE);
+        assert!(store.series().by_subject(5 * MINUTE).await.unwrap().is_empty());
+        assert_eq!(store.series().by_model(HOUR).await.unwrap().len(), 2);
+    }
+
+    #[test]
     async fn nodes_are_merged_and_so_are_their_durations(fixture: StoreFixture) {
         let node = fixture.another_node().await;
         let from = begin_hour(&[&fixture.store, &node]).await;

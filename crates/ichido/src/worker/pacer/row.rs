@@ -2,6 +2,7 @@
 //!
 //! JSON, so a newer program can extend it and a person can read it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::pace::{
@@ -14,16 +15,42 @@ use ichido_store::node::SharedPace;
 use serde_json::{Value, json};
 
 /// What all nodes know of a destination.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) version: i64,
     pub(super) pace: Pace,
     /// The rate that an operator set instead of the configured one.
     pub(super) max_rate: Option<PerSecond>,
+    /// Whether an operator stopped all calls.
+    pub(super) is_paused: bool,
+    /// Who changed these two. Shared, because a row is copied often and this is only shown.
+    pub(super) changes: Option<Arc<PaceChanges>>,
+}
+
+/// Who changed the settings of a destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PaceChanges {
+    pub(super) rate: Option<PaceChange>,
+    pub(super) pause: Option<PaceChange>,
+}
+
+/// Who changed a setting of a destination, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaceChange {
+    /// Who did it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 impl Row {
-    pub(super) const NEW: Self = Self { version: SharedPace::NEVER_WRITTEN, pace: Pace::NEW, max_rate: None };
+    pub(super) const NEW: Self = Self {
+        version: SharedPace::NEVER_WRITTEN,
+        pace: Pace::NEW,
+        max_rate: None,
+        is_paused: false,
+        changes: None,
+    };
 
     /// Reads the row of a destination.
     ///
@@ -43,12 +70,21 @@ impl Row {
         })
     }
 
-    /// Returns the effective settings: an operator's rate overrides the configured one.
+    /// Returns the effective settings: those of an operator override the configured ones.
     pub(super) fn settings(&self, settings: &PaceSettings) -> PaceSettings {
-        PaceSettings { max_rate: self.max_rate.or(settings.max_rate), ..*settings }
+        let max_rate = self.max_rate.or(settings.max_rate);
+        PaceSettings { max_rate, is_paused: self.is_paused, ..*settings }
     }
 
-    pub(super) fn to_bytes(self) -> Vec<u8> {
+    /// Returns this row after an operator's change.
+    pub(super) fn changed(mut self, change: impl FnOnce(&mut PaceChanges)) -> Self {
+        let mut changes = self.changes.as_deref().cloned().unwrap_or_default();
+        change(&mut changes);
+        self.changes = Some(changes).filter(|changes| *changes != PaceChanges::default()).map(Arc::new);
+        self
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let Pace { rate, last_slot, wanted_until, paused_until, asking, circuit } = self.pace;
         let rate = match rate {
             Rate::Free(AcceptedCounts { since, accepted, accepted_before, accepted_ever, evidence }) => {
@@ -96,10 +132,21 @@ impl Row {
             "paused_until": paused_until.as_micros(),
             "asking": asking,
             "max_rate": self.max_rate.map(PerSecond::get),
+            "paused": self.is_paused,
+            "rate_change": self.changes.as_ref().and_then(|changes| change_value(changes.rate.as_ref())),
+            "pause_change": self.changes.as_ref().and_then(|changes| change_value(changes.pause.as_ref())),
         })
         .to_string()
         .into_bytes()
     }
+}
+
+fn change_value(change: Option<&PaceChange>) -> Option<Value> {
+    change.map(|PaceChange { by, at }| json!({ "by": by, "at": at.as_micros() }))
+}
+
+fn change(value: &Value) -> Option<PaceChange> {
+    Some(PaceChange { by: value["by"].as_str()?.to_owned(), at: moment(&value["at"])? })
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -125,7 +172,17 @@ fn from_value(version: i64, value: &Value) -> Option<Row> {
         asking: value["asking"].as_bool().unwrap_or(false),
         circuit: circuit(&value["circuit"])?,
     };
-    Some(Row { version, pace, max_rate: optional(&value["max_rate"]) })
+    // Rows of earlier versions lack what follows.
+    let row = Row {
+        version,
+        pace,
+        max_rate: optional(&value["max_rate"]),
+        is_paused: value["paused"].as_bool().unwrap_or(false),
+        changes: None,
+    };
+    Some(row.changed(|changes| {
+        *changes = PaceChanges { rate: change(&value["rate_change"]), pause: change(&value["pause_change"]) };
+    }))
 }
 
 fn rate(value: &Value) -> Option<Rate> {
@@ -218,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    fn again(row: Row) -> Option<Row> {
+    fn again(row: &Row) -> Option<Row> {
         from_value(row.version, &serde_json::from_slice(&row.to_bytes()).ok()?)
     }
 
@@ -242,8 +299,11 @@ mod tests {
         assert!(matches!(half.circuit, Circuit::HalfOpen { .. }));
         for pace in [Pace::NEW, free, refused, paced, climbing, down, half] {
             for max_rate in [None, Some(PerSecond::clamped(0.1)), Some(PerSecond::MAX)] {
-                let row = Row { version: 3, pace, max_rate };
-                assert_eq!(again(row), Some(row));
+                let row = Row { version: 3, pace, max_rate, ..Row::NEW };
+                assert_eq!(again(&row), Some(row.clone()));
+                let by_ann = PaceChange { by: "ann".to_owned(), at: now };
+                let paused = Row { is_paused: true, ..row }.changed(|changes| changes.pause = Some(by_ann));
+                assert_eq!(again(&paused), Some(paused));
             }
         }
     }

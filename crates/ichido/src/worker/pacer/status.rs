@@ -20,12 +20,19 @@ struct PaceStatus {
     is_slowed: bool,
     /// The rate that an operator set instead of the configured one.
     set: Option<PerSecond>,
+    /// An operator stopped all calls.
+    is_paused: bool,
 }
 
 impl PaceStatus {
     /// No restriction, as far as is known.
-    const UNRESTRICTED: Self =
-        Self { paused_until: None, circuit: CircuitState::Closed, is_slowed: false, set: None };
+    const UNRESTRICTED: Self = Self {
+        paused_until: None,
+        circuit: CircuitState::Closed,
+        is_slowed: false,
+        set: None,
+        is_paused: false,
+    };
 
     fn new(row: &Row, settings: &PaceSettings, now: Timestamp) -> Self {
         let pace = &row.pace;
@@ -40,6 +47,7 @@ impl PaceStatus {
             },
             is_slowed: matches!(pace.rate, Rate::Paced(_)),
             set: row.max_rate,
+            is_paused: row.is_paused,
         }
     }
 }
@@ -69,7 +77,7 @@ impl StatusReporter {
         let settings = row.settings(settings);
         let is = PaceStatus::new(&row, &settings, now);
         let limit = row.pace.limit(&settings).map(PerSecond::get);
-        self.gauges.set(is.paused_until.is_some(), is.circuit, limit);
+        self.gauges.set(is.is_paused || is.paused_until.is_some(), is.circuit, limit);
         log(destination, std::mem::replace(&mut *last, is), is, limit, now);
     }
 }
@@ -81,6 +89,11 @@ fn log(destination: &str, was: PaceStatus, is: PaceStatus, per_second: Option<f6
             tracing::warn!(destination, ?pause, "destination asked for a pause; calls stopped");
         }
         (Some(_), None) => tracing::info!(destination, "pause that a destination asked for ended"),
+        _ => (),
+    }
+    match (was.is_paused, is.is_paused) {
+        (false, true) => tracing::warn!(destination, "operator paused a destination; calls stopped"),
+        (true, false) => tracing::warn!(destination, "operator resumed a destination"),
         _ => (),
     }
     match is.circuit {

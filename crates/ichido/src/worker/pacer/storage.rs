@@ -23,19 +23,19 @@ impl PaceStorage {
     pub(super) async fn read(&self, name: &str) -> Result<Row, StoreError> {
         match self {
             Self::Shared(store) => Row::read(store, name).await,
-            Self::Alone(row) => Ok(*lock(row)),
+            Self::Alone(row) => Ok(lock(row).clone()),
         }
     }
 
     /// Writes the successor of this version. Returns `false` if somebody else was faster.
-    pub(super) async fn write(&self, name: &str, next: Row) -> Result<bool, StoreError> {
+    pub(super) async fn write(&self, name: &str, next: &Row) -> Result<bool, StoreError> {
         match self {
             Self::Shared(store) => store.paces().write(name, next.version, &next.to_bytes()).await,
             Self::Alone(row) => {
                 let mut row = lock(row);
                 let is_next = row.version == next.version;
                 if is_next {
-                    *row = Row { version: next.version + 1, ..next };
+                    *row = Row { version: next.version + 1, ..next.clone() };
                 }
                 Ok(is_next)
             }

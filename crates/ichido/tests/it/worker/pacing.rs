@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido::destination::{Handler, JobError, JobSuccess};
-use ichido::worker::{DestinationConfig, Paces, QueueConfig, WorkerHandle};
+use ichido::worker::{DestinationConfig, PaceChange, Paces, QueueConfig, WorkerHandle};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::{Circuit, CircuitSettings, PaceSettings, PerSecond, Rate};
 use ichido_core::time::Timestamp;
@@ -53,6 +53,10 @@ fn paced(
     let worker = fixture.builder().destination(target).queue(orders);
     // Another destination, which shows that the worker continues.
     worker.handler("mail", FakeReceiver::default().done()).start().unwrap()
+}
+
+fn by_ann() -> PaceChange {
+    PaceChange { by: "ann".to_owned(), at: Timestamp::from_secs(1) }
 }
 
 /// Waits until a worker has sent something to the other destination.
@@ -125,9 +129,27 @@ both_databases! {
         let _worker = paced(&fixture, handler, at_most);
         fixture.until_count(StateName::Failed, 1).await;
         fixture.until_count(StateName::Queued, 3).await;
-        Paces::new(fixture.store.clone()).lift_pause("broker").await.unwrap();
+        Paces::new(fixture.store.clone()).resume("broker").await.unwrap();
         fixture.pass(Duration::from_secs(15));
         fixture.until_count(StateName::Sent, 3).await;
+    }
+
+    #[test]
+    async fn a_destination_that_an_operator_paused_is_not_called(fixture: WorkerFixture) {
+        let receiver = FakeReceiver::default();
+        let paces = Paces::new(fixture.store.clone());
+        paces.pause("broker", &by_ann()).await.unwrap();
+        let _worker = paced(&fixture, receiver.done(), |_| ());
+        let id = fixture.put("k0").await;
+        for name in ["m1", "m2"] {
+            goes_on(&fixture, name).await;
+        }
+        fixture.until_row(id, |row| row.status == StateName::Queued && row.attempts == 0).await;
+        let shown = paces.read("broker").await.unwrap();
+        assert_eq!((receiver.count(), shown.is_paused, shown.pause_change), (0, true, Some(by_ann())));
+        paces.resume("broker").await.unwrap();
+        fixture.until(id, StateName::Sent).await;
+        assert_eq!(paces.read("broker").await.unwrap().pause_change, None);
     }
 
     /// All workers together respect a limit: no slot is granted twice.
@@ -157,7 +179,7 @@ both_databases! {
         fixture.until(id, StateName::Sent).await;
         assert_eq!(paces.read("broker").await.unwrap().pace.last_slot, Timestamp::EPOCH, "nothing limits it");
         let rate = PerSecond::clamped(100.0);
-        paces.set_max_rate("broker", Some(rate)).await.unwrap();
+        paces.set_max_rate("broker", Some(rate), &by_ann()).await.unwrap();
         let before = fixture.store.now().await.unwrap();
         for number in 1..=10 {
             fixture.put(&format!("k{number}")).await;
