@@ -12,9 +12,15 @@
 mod actions;
 mod alerts;
 mod assets;
+mod cached;
 mod call;
+mod chart;
+mod chart_data;
+mod chart_texts;
+mod charts;
 mod cookie;
 mod dead_letters;
+mod destinations;
 mod filter;
 mod help;
 mod json_text;
@@ -25,9 +31,11 @@ mod message;
 mod message_actions;
 mod message_texts;
 mod messages;
+mod model_calls;
 mod moments;
 mod nodes;
 mod overview;
+mod queue;
 mod queues;
 mod same_origin;
 mod sampler;
@@ -57,6 +65,7 @@ use super::guard::RequestGuard;
 use super::mounted;
 use super::problem::{Code, Problem};
 use crate::config::Config;
+use chart_data::ChartData;
 use language::Language;
 use sampler::Sampler;
 use session::Sessions;
@@ -81,6 +90,7 @@ struct Dashboard {
     access: Arc<Access>,
     sessions: Sessions,
     sampler: Sampler,
+    charts: ChartData,
     /// The path before all pages; empty at the root.
     base: String,
 }
@@ -103,6 +113,7 @@ pub(super) fn pages(api: Arc<ApiState>, access: Arc<Access>, base: &str) -> Rout
         access,
         sessions: Sessions::default(),
         sampler: Sampler::default(),
+        charts: ChartData::default(),
         base: base.to_owned(),
     });
     let mut router = Router::new();
@@ -159,6 +170,14 @@ fn routes() -> Vec<PageRoute> {
         form("/sign-in", Nothing, post(sign_in::sign_in)),
         form("/sign-out", Nothing, post(sign_in::sign_out)),
         form("/language", Nothing, post(sign_in::choose_language)),
+        page("/queues/{queue}", Viewer, get(queue::show)),
+        form("/queues/{queue}/parallelism", Operator, post(queue::set_parallelism)),
+        page("/destinations", Viewer, get(destinations::list)),
+        page("/destinations/{name}", Viewer, get(destinations::show)),
+        form("/destinations/{name}/pace", Operator, post(destinations::set_pace)),
+        form("/destinations/{name}/pause", Operator, post(destinations::pause)),
+        form("/destinations/{name}/resume", Operator, post(destinations::resume)),
+        page("/models", Viewer, get(model_calls::list)),
     ]
 }
 

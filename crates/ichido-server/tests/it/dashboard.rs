@@ -24,6 +24,8 @@ use process_for_tests::statement_log::{Logged, for_each_statement};
 
 /// Enough for several pages of messages.
 const MANY: u32 = 130;
+/// Maximum statements of an overview that finds nothing sampled.
+const ONE_OVERVIEW: u64 = 17;
 /// Maximum statements that are not made for each page: the session, the tokens, the counts of limited queues.
 const MAX_OTHERS: u64 = 3;
 
@@ -97,10 +99,17 @@ async fn case(store: Store) {
             id = enqueue(&store, count).await;
         }
         let pages = [
-            // Counts, pauses, parallelism, the time twice, the oldest of one queue, facts, keys, nodes and their time, alerts, dead letters.
-            ("/".to_owned(), 13),
+            // Counts, pauses, parallelisms, the oldest of all queues, facts, keys, nodes, alerts, dead letters, the time four times; and
+            // three series: of the charts, of the last minutes, and the rates of all queues with the time.
+            ("/".to_owned(), ONE_OVERVIEW),
+            ("/?range=24h".to_owned(), ONE_OVERVIEW),
             // From the same sample as the overview.
-            ("/queues".to_owned(), 13),
+            ("/queues".to_owned(), 15),
+            ("/queues/orders".to_owned(), 16),
+            // The paces of all destinations, the time, and the rates with the time.
+            ("/destinations".to_owned(), 4),
+            ("/destinations/shop".to_owned(), 3),
+            ("/models".to_owned(), 3),
             ("/nodes".to_owned(), 13),
             // Parts of 32 messages.
             ("/messages".to_owned(), 4),
@@ -125,6 +134,44 @@ async fn case(store: Store) {
             assert!(rows <= 200, "{target} read {rows} rows with {count} messages");
         }
     }
+}
+
+/// Asserts that many who look at once cost what one costs.
+async fn many_viewers(store: Store) {
+    let mut browser = Browser::signed_in(&store, "").await;
+    // Reads the session; the store is asked about each one seldom.
+    browser.send(Method::GET, "/help", String::new()).await;
+    let view = || {
+        let mut viewer = Browser { pages: browser.pages.clone(), cookie: browser.cookie.clone() };
+        tokio::spawn(async move { viewer.send(Method::GET, "/", String::new()).await.0 })
+    };
+    let before = STATEMENTS.load(Ordering::SeqCst);
+    let viewers: Vec<_> = (0..50).map(|_| view()).collect();
+    for viewer in viewers {
+        assert_eq!(viewer.await.unwrap(), StatusCode::OK);
+    }
+    let statements = STATEMENTS.load(Ordering::SeqCst) - before;
+    // Those who come after a read began, and find its sample too old, share the next one.
+    assert!(statements <= 2 * ONE_OVERVIEW + MAX_OTHERS, "50 viewers made {statements} statements");
+}
+
+#[test]
+fn fifty_viewers_cost_the_store_no_more_than_one() {
+    own_process::assert_passes("dashboard::viewers");
+}
+
+/// Not a test on its own: it changes the whole process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the test above in its own process"]
+async fn viewers() {
+    if !own_process::is_own() {
+        return;
+    }
+    for_each_statement(add);
+    let file = sqlite::fresh_file();
+    many_viewers(Store::open(&file.url, 2).await.unwrap()).await;
+    let database = postgres::fresh_database().await;
+    many_viewers(Store::open(&database.url, 2).await.unwrap()).await;
 }
 
 #[test]

@@ -118,5 +118,5 @@ async fn set_paused(
     let target = format!("/v1/queues/{}/{action}", queue.as_str());
     dashboard.call(visitor.caller()?, Method::POST, &target, String::new()).await?;
     dashboard.sampler.forget();
-    Ok(see_other(&dashboard.base, &format!("/queues?did={action}")))
+    Ok(see_other(&dashboard.base, &format!("/queues/{}?did={action}", queue.as_str())))
 }

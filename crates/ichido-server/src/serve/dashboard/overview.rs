@@ -1,4 +1,4 @@
-//! The first page: one sentence, what needs a person, then the numbers.
+//! The first page: one sentence, what needs a person, then charts and numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,18 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
+use http::{StatusCode, Uri};
+use ichido_core::series::SeriesSubject;
+use ichido_http::clock;
 
-use super::super::models::Counts;
+use super::super::models::{Counts, Queue};
+use super::super::request::query_pairs;
+use super::super::series::Series;
 use super::Dashboard;
+use super::chart_data::{ChartRange, RATE_WINDOW, sent_per_second};
+use super::chart_texts;
+use super::charts::{ChartSubject, Charts, shown_rate};
+use super::language::Language;
 use super::marks;
 use super::moments::{duration, grouped};
 use super::queues::{QueueRow, queue_rows};
@@ -26,8 +34,10 @@ const MAX_ALERTS_SHOWN: usize = 5;
 #[template(path = "overview.html")]
 struct OverviewPage {
     shell: Shell,
+    ct: &'static chart_texts::Texts,
     verdict: ShownVerdict,
     needs: Vec<ShownNeed>,
+    charts: Charts,
     totals: Vec<StateTotal>,
     queues: Vec<QueueRow>,
     can_act: bool,
@@ -39,6 +49,8 @@ struct OverviewPage {
 struct ShownVerdict {
     mark: &'static str,
     class: &'static str,
+    /// Where the messages are that it is about.
+    href: Option<&'static str>,
     sentence: String,
     detail: String,
 }
@@ -54,12 +66,12 @@ struct ShownNeed {
 }
 
 /// The number of messages in a state.
-struct StateTotal {
-    mark: &'static str,
-    class: &'static str,
-    name: &'static str,
-    count: String,
-    href: String,
+pub(super) struct StateTotal {
+    pub(super) mark: &'static str,
+    pub(super) class: &'static str,
+    pub(super) name: &'static str,
+    pub(super) count: String,
+    pub(super) href: String,
 }
 
 /// The condition of the whole system.
@@ -73,19 +85,33 @@ enum Condition {
     Idle,
     Busy {
         waiting: i64,
-        oldest: Duration,
+        /// How long the oldest message that is due waits.
+        oldest: Option<Duration>,
+        sent_per_second: f64,
     },
 }
 
 /// Something that needs a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Need {
     NobodyWorks,
     Parked(i64),
     UnknownKeys(u64),
-    FiringAlert { text: String },
-    Unserved { queue: String, waiting: i64 },
-    PausedQueue { queue: String, waiting: i64 },
+    /// Nothing was called for [`RATE_WINDOW`], and a message is due for longer.
+    Stalled {
+        oldest: Duration,
+    },
+    FiringAlert {
+        text: String,
+    },
+    Unserved {
+        queue: String,
+        waiting: i64,
+    },
+    PausedQueue {
+        queue: String,
+        waiting: i64,
+    },
     DeadLetters(usize),
 }
 
@@ -93,20 +119,27 @@ enum Need {
 pub(super) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
     Extension(visitor): Extension<Visitor>,
+    uri: Uri,
 ) -> Result<Response, PageRefusal> {
     let sample = dashboard.sampler.get(&dashboard.api).await?;
-    let t = visitor.t();
-    let needs = needs(&sample);
-    let condition = condition(&sample, &needs);
+    let (t, now) = (visitor.t(), dashboard.sampler.now(clock::now()));
+    let range = chart_range(&uri)?;
+    let series = |range| dashboard.charts.series(&dashboard.api, &SeriesSubject::Queues, range, now);
+    let (shown, recent) = (series(range).await?, series(ChartRange::FiveMinutes).await?);
+    let rates = dashboard.charts.recent(&dashboard.api).await?;
+    let needs = needs(&sample, &recent);
+    let condition = condition(&sample, &needs, sent_per_second(&recent, now));
     let total = total(&sample);
     let mut shell = dashboard.shell(&visitor, t.overview);
     shell.live = Some("/live".to_owned());
     let first_queue = sample.queues.first().map_or("demo", |queue| queue.name.as_str());
     let page = OverviewPage {
-        verdict: shown_verdict(t, &condition, &sample, total.sent),
-        needs: needs.iter().map(|need| shown_need(t, shell.terms, need)).collect(),
-        totals: totals(t, total),
-        queues: queue_rows(&visitor, &sample),
+        ct: visitor.charts(),
+        verdict: shown_verdict(visitor.language, &condition, &sample, total.sent),
+        needs: needs.iter().map(|need| shown_need(visitor.language, shell.terms, need)).collect(),
+        charts: Charts::new(visitor.charts(), ChartSubject::Queues, range, "/", &shown),
+        totals: totals(t, total, None),
+        queues: queue_rows(&visitor, &sample, &rates),
         can_act: false,
         is_new: condition == Condition::New,
         first_command: format!(
@@ -119,8 +152,15 @@ pub(super) async fn show(
     Ok(html(StatusCode::OK, &page))
 }
 
+/// Returns the range in an address; an hour by default.
+pub(super) fn chart_range(uri: &Uri) -> Result<ChartRange, PageRefusal> {
+    let query = query_pairs(uri)?;
+    let range = query.iter().find(|(name, _)| name == "range");
+    Ok(range.and_then(|(_, text)| ChartRange::parse(text)).unwrap_or(ChartRange::Hour))
+}
+
 /// Judges the whole system.
-fn condition(sample: &Sample, needs: &[Need]) -> Condition {
+fn condition(sample: &Sample, needs: &[Need], sent_per_second: f64) -> Condition {
     if needs.contains(&Need::NobodyWorks) {
         return Condition::Down;
     }
@@ -132,21 +172,32 @@ fn condition(sample: &Sample, needs: &[Need]) -> Condition {
     if waiting == 0 && total.sent + total.dead + total.cancelled == 0 {
         return Condition::New;
     }
-    if waiting == 0 {
+    if waiting == 0 && sent_per_second <= 0.0 {
         return Condition::Idle;
     }
-    let oldest = sample.queues.iter().filter_map(|queue| queue.oldest_waiting_seconds).fold(0.0, f64::max);
-    Condition::Busy { waiting, oldest: Duration::try_from_secs_f64(oldest).unwrap_or_default() }
+    Condition::Busy { waiting, oldest: oldest(&sample.queues), sent_per_second }
+}
+
+/// Returns how long the oldest message that is due waits.
+fn oldest<'q>(queues: impl IntoIterator<Item = &'q Queue>) -> Option<Duration> {
+    let seconds = queues.into_iter().filter_map(|queue| queue.oldest_waiting_seconds);
+    seconds.filter_map(|seconds| Duration::try_from_secs_f64(seconds).ok()).max()
 }
 
 /// Lists what needs a person: first what stops everything, then what may lose or repeat an effect.
-fn needs(sample: &Sample) -> Vec<Need> {
+fn needs(sample: &Sample, recent: &Series) -> Vec<Need> {
     let total = total(sample);
     let is_alive = sample.nodes.iter().any(|node| node.alive);
     let mut needs = Vec::new();
     needs.extend((!is_alive).then_some(Need::NobodyWorks));
     needs.extend((0 < total.parked).then_some(Need::Parked(total.parked)));
     needs.extend((0 < sample.unknown_keys).then_some(Need::UnknownKeys(sample.unknown_keys)));
+    let is_served =
+        |queue: &&Queue| !queue.paused && (queue.served_here || sample.published.contains(&queue.name));
+    let waits_for = oldest(sample.queues.iter().filter(is_served)).filter(|oldest| RATE_WINDOW <= *oldest);
+    let is_silent = recent.total.executed == 0 && recent.total.sent == 0;
+    let stalled = waits_for.filter(|_| is_alive && is_silent);
+    needs.extend(stalled.map(|oldest| Need::Stalled { oldest }));
     let alerts = sample.alerts.iter().take(MAX_ALERTS_SHOWN);
     needs.extend(alerts.map(|alert| Need::FiringAlert { text: alert.text.clone() }));
     for queue in &sample.queues {
@@ -157,7 +208,7 @@ fn needs(sample: &Sample) -> Vec<Need> {
         }
         if queue.paused {
             needs.push(Need::PausedQueue { queue: name(), waiting });
-        } else if is_alive && !queue.served_here && !sample.published.contains(&queue.name) {
+        } else if is_alive && !is_served(&queue) {
             needs.push(Need::Unserved { queue: name(), waiting });
         }
     }
@@ -179,7 +230,8 @@ fn total(sample: &Sample) -> Counts {
     })
 }
 
-fn shown_verdict(t: &Texts, condition: &Condition, sample: &Sample, sent: i64) -> ShownVerdict {
+fn shown_verdict(language: Language, condition: &Condition, sample: &Sample, sent: i64) -> ShownVerdict {
+    let (t, ct) = (Texts::of(language), chart_texts::Texts::of(language));
     let alive = sample.nodes.iter().filter(|node| node.alive).count().to_string();
     let nodes = || fill(t.nodes_alive, &[("alive", &alive), ("sent", &grouped(sent))]);
     let (mark, class, sentence, detail) = match condition {
@@ -190,15 +242,26 @@ fn shown_verdict(t: &Texts, condition: &Condition, sample: &Sample, sent: i64) -
         }
         Condition::New => ("in", "calm", t.is_new.to_owned(), nodes()),
         Condition::Idle => ("idle", "good", t.healthy_idle.to_owned(), nodes()),
-        Condition::Busy { waiting, oldest } => {
-            let values = [("waiting", &*grouped(*waiting)), ("oldest", &*duration(*oldest))];
-            ("check", "good", fill(t.healthy, &values), nodes())
+        Condition::Busy { waiting, oldest, sent_per_second } => {
+            let rate = shown_rate(ct, *sent_per_second);
+            let sentence = match oldest {
+                Some(oldest) => fill(ct.healthy, &[("rate", &rate), ("oldest", &duration(*oldest))]),
+                None => fill(ct.healthy_next, &[("rate", &rate)]),
+            };
+            let detail = [("waiting", &*grouped(*waiting)), ("rest", &nodes())];
+            ("check", "good", sentence, fill(ct.waiting_detail, &detail))
         }
     };
-    ShownVerdict { mark, class, sentence, detail }
+    let href = match condition {
+        Condition::Busy { .. } => Some("/messages?q=state:queued"),
+        Condition::Down => Some("/nodes"),
+        Condition::NeedsPerson(_) | Condition::New | Condition::Idle => None,
+    };
+    ShownVerdict { mark, class, href, sentence, detail }
 }
 
-fn shown_need(t: &'static Texts, terms: &'static Terms, need: &Need) -> ShownNeed {
+fn shown_need(language: Language, terms: &'static Terms, need: &Need) -> ShownNeed {
+    let (t, ct) = (Texts::of(language), chart_texts::Texts::of(language));
     let count = |text: &str, count: String| fill(text, &[("n", &count)]);
     let shown = |mark, class, title: String, href: &str, detail: String, term| ShownNeed {
         mark,
@@ -239,6 +302,12 @@ fn shown_need(t: &'static Texts, terms: &'static Terms, need: &Need) -> ShownNee
                 Some(terms.idempotency_key),
             )
         }
+        Need::Stalled { oldest } => {
+            let minutes = (RATE_WINDOW.as_secs() / 60).to_string();
+            let title = fill(ct.stalled, &[("minutes", &minutes)]);
+            let detail = fill(ct.stalled_detail, &[("oldest", &duration(*oldest))]);
+            shown("down", "warn", title, "/messages?q=state:queued", detail, None)
+        }
         Need::FiringAlert { text } => {
             shown("bell", "warn", text.clone(), "/alerts", String::new(), Some(terms.alert))
         }
@@ -256,7 +325,7 @@ fn shown_need(t: &'static Texts, terms: &'static Terms, need: &Need) -> ShownNee
         }
         Need::PausedQueue { queue, waiting } => {
             let title = fill(t.paused_need, &[("queue", queue), ("n", &grouped(*waiting))]);
-            shown("pause", "warn", title, "/queues", t.pause_hint.to_owned(), None)
+            shown("pause", "warn", title, &format!("/queues/{queue}"), t.pause_hint.to_owned(), None)
         }
         Need::DeadLetters(letters) => {
             let more = if *letters < MAX_COUNTED as usize { "" } else { "+" };
@@ -273,7 +342,9 @@ fn shown_need(t: &'static Texts, terms: &'static Terms, need: &Need) -> ShownNee
     }
 }
 
-fn totals(t: &'static Texts, total: Counts) -> Vec<StateTotal> {
+/// Returns how many messages are in each state, of one queue or of all.
+pub(super) fn totals(t: &'static Texts, total: Counts, queue: Option<&str>) -> Vec<StateTotal> {
+    let queue = queue.map_or_else(String::new, |queue| format!("queue:{queue}+"));
     let states = [
         ("queued", t.waiting, total.queued),
         ("sending", t.state_sending, total.sending),
@@ -290,7 +361,7 @@ fn totals(t: &'static Texts, total: Counts) -> Vec<StateTotal> {
             class: shown.class,
             name,
             count: grouped(count),
-            href: format!("/messages?q=state:{state}"),
+            href: format!("/messages?q={queue}state:{state}"),
         }
     });
     shown.into()
@@ -302,7 +373,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::super::super::alerts::Alert;
-    use super::super::super::models::{NodeStatus, Queue};
+    use super::super::super::models::NodeStatus;
+    use super::super::super::series::SeriesCounts;
     use super::*;
 
     fn node(alive: bool) -> NodeStatus {
@@ -330,9 +402,10 @@ mod tests {
 
     #[test]
     fn the_sentence_follows_from_the_sample() {
-        let up = || vec![node(false), node(true)];
+        let (up, quiet) = (|| vec![node(false), node(true)], Series::default());
         let sample = |queues, nodes| Sample::new_for_tests(queues, &["orders"], nodes, Vec::new(), 0, 0);
-        let busy = Condition::Busy { waiting: 5, oldest: Duration::from_millis(800) };
+        let oldest = Some(Duration::from_millis(800));
+        let busy = Condition::Busy { waiting: 5, oldest, sent_per_second: 0.0 };
         for (name, sample, expected) in [
             ("nothing yet", sample(vec![queue("orders", [0; 4], false)], up()), Condition::New),
             ("idle", sample(vec![queue("orders", [0, 0, 0, 7], false)], up()), Condition::Idle),
@@ -350,8 +423,17 @@ mod tests {
                 Condition::Idle,
             ),
         ] {
-            assert_eq!(condition(&sample, &needs(&sample)), expected, "{name}");
+            assert_eq!(condition(&sample, &needs(&sample, &quiet), 0.0), expected, "{name}");
         }
+        // A worker that keeps up leaves nothing waiting.
+        let sample = sample(vec![queue("orders", [0, 0, 0, 7], false)], up());
+        let fast = Condition::Busy { waiting: 0, oldest: None, sent_per_second: 412.0 };
+        assert_eq!(condition(&sample, &[], 412.0), fast);
+        let verdict = shown_verdict(Language::English, &fast, &sample, 7);
+        assert_eq!(verdict.sentence, "Healthy: 412 a second, nothing is late.");
+        let late = Condition::Busy { waiting: 5, oldest, sent_per_second: 412.0 };
+        let verdict = shown_verdict(Language::English, &late, &sample, 7);
+        assert_eq!(verdict.sentence, "Healthy: 412 a second, oldest waiting 800 ms.");
     }
 
     #[test]
@@ -371,7 +453,36 @@ mod tests {
             Need::Unserved { queue: "lost".to_owned(), waiting: 5 },
             Need::DeadLetters(3),
         ];
-        assert_eq!(needs(&sample), expected);
-        assert_eq!(condition(&sample, &expected), Condition::NeedsPerson(6));
+        assert_eq!(needs(&sample, &Series::default()), expected);
+        assert_eq!(condition(&sample, &expected, 3.0), Condition::NeedsPerson(6));
+    }
+
+    #[test]
+    fn silence_while_messages_are_due_needs_a_person() {
+        let waiting = |seconds: f64, paused| {
+            let queue = queue("orders", [1, 0, 0, 0], paused);
+            Queue { oldest_waiting_seconds: Some(seconds), ..queue }
+        };
+        let called = |executed| Series {
+            total: SeriesCounts { executed, ..SeriesCounts::default() },
+            ..Series::default()
+        };
+        for (queue, executed, node_alive, is_stalled) in [
+            (waiting(301.0, false), 0, true, true),
+            // Calls are made, others wait longer than usual, or the reason is listed already.
+            (waiting(301.0, false), 1, true, false),
+            (waiting(299.0, false), 0, true, false),
+            (waiting(301.0, true), 0, true, false),
+            (waiting(301.0, false), 0, false, false),
+        ] {
+            let sample =
+                Sample::new_for_tests(vec![queue], &["orders"], vec![node(node_alive)], Vec::new(), 0, 0);
+            let found = needs(&sample, &called(executed));
+            assert_eq!(
+                found.contains(&Need::Stalled { oldest: Duration::from_secs(301) }),
+                is_stalled,
+                "{found:?}"
+            );
+        }
     }
 }

@@ -1,16 +1,21 @@
 //! The page of queues.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::{StatusCode, Uri};
+use http::StatusCode;
+use ichido_core::series::SeriesSubject;
+use ichido_store::counters::SubjectCounts;
 
 use super::super::models::Queue;
-use super::super::request::query_pairs;
 use super::Dashboard;
+use super::chart_data::{RATE_WINDOW, number};
+use super::chart_texts;
+use super::charts::rounded;
 use super::moments::{duration, grouped};
 use super::sampler::Sample;
 use super::shell::{PageRefusal, Shell, Visitor, html};
@@ -20,9 +25,9 @@ use super::texts::fill;
 #[template(path = "queues.html")]
 struct QueuesPage {
     shell: Shell,
+    ct: &'static chart_texts::Texts,
     queues: Vec<QueueRow>,
     can_act: bool,
-    notice: Option<&'static str>,
 }
 
 /// A queue in a table.
@@ -35,6 +40,8 @@ pub(super) struct QueueRow {
     pub(super) is_paused: bool,
     pub(super) cells: Vec<CountCell>,
     pub(super) oldest: String,
+    /// Messages sent a minute.
+    pub(super) rate: String,
 }
 
 /// A number of messages, with a link to them.
@@ -48,29 +55,34 @@ pub(super) struct CountCell {
 pub(super) async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     Extension(visitor): Extension<Visitor>,
-    uri: Uri,
 ) -> Result<Response, PageRefusal> {
     let sample = dashboard.sampler.get(&dashboard.api).await?;
+    let rates = dashboard.charts.recent(&dashboard.api).await?;
     let t = visitor.t();
-    let query = query_pairs(&uri)?;
-    let notice = query.iter().find(|(name, _)| name == "did").and_then(|(_, did)| match did.as_str() {
-        "pause" => Some(t.did_pause),
-        "resume" => Some(t.did_resume),
-        _ => None,
-    });
     let mut shell = dashboard.shell(&visitor, t.queues);
     shell.live = Some("/live".to_owned());
-    let page =
-        QueuesPage { queues: queue_rows(&visitor, &sample), can_act: visitor.can_act(), notice, shell };
+    let page = QueuesPage {
+        ct: visitor.charts(),
+        queues: queue_rows(&visitor, &sample, &rates),
+        can_act: visitor.can_act(),
+        shell,
+    };
     Ok(html(StatusCode::OK, &page))
 }
 
 /// Returns the queues of a sample as rows.
-pub(super) fn queue_rows(visitor: &Visitor, sample: &Sample) -> Vec<QueueRow> {
-    sample.queues.iter().map(|queue| queue_row(visitor, sample, queue)).collect()
+pub(super) fn queue_rows(
+    visitor: &Visitor,
+    sample: &Sample,
+    rates: &BTreeMap<SeriesSubject, SubjectCounts>,
+) -> Vec<QueueRow> {
+    let sent =
+        |queue: &Queue| rates.get(&SeriesSubject::Queue(queue.name.clone())).map_or(0, |counts| counts.sent);
+    sample.queues.iter().map(|queue| queue_row(visitor, sample, queue, sent(queue))).collect()
 }
 
-fn queue_row(visitor: &Visitor, sample: &Sample, queue: &Queue) -> QueueRow {
+/// Returns a queue as a row. `sent` counts the messages of the last [`RATE_WINDOW`].
+pub(super) fn queue_row(visitor: &Visitor, sample: &Sample, queue: &Queue, sent: u64) -> QueueRow {
     let t = visitor.t();
     let counts = queue.counts.unwrap_or_default();
     let is_served = queue.served_here || sample.published.contains(&queue.name);
@@ -109,5 +121,6 @@ fn queue_row(visitor: &Visitor, sample: &Sample, queue: &Queue) -> QueueRow {
         is_paused: queue.paused,
         cells: states.map(cell).into(),
         oldest: oldest.map_or_else(|| "–".to_owned(), duration),
+        rate: rounded(number(sent) * 60.0 / RATE_WINDOW.as_secs_f64()),
     }
 }

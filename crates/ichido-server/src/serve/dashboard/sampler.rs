@@ -4,21 +4,21 @@
 //! one of them while the others wait. A page that is fetched after an announcement shows what was announced.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::error::StoreError;
-use tokio::time::Instant;
+use ichido_store::facts::PublishedQueue;
 
 use super::super::alerts::{self, Alert};
 use super::super::api::ApiState;
 use super::super::models::{NodeStatus, Queue};
 use super::super::queues::{current_nodes, current_queues};
+use super::cached::Cached;
 
 /// How old a sample may be.
 pub(super) const FRESH: Duration = Duration::from_secs(1);
@@ -30,6 +30,8 @@ pub(super) struct Sample {
     pub(super) queues: Vec<Queue>,
     /// The queues that a worker serves, or served last.
     pub(super) published: BTreeSet<String>,
+    /// What workers say about these queues.
+    pub(super) facts: Vec<PublishedQueue>,
     pub(super) nodes: Vec<NodeStatus>,
     /// Those that fire, newest first.
     pub(super) alerts: Vec<Alert>,
@@ -50,7 +52,8 @@ impl Sample {
         let open = DeadLetterFilter::default();
         Ok(Self {
             queues: current_queues(api, |_| true).await?,
-            published: published.into_iter().map(|known| known.queue.as_str().to_owned()).collect(),
+            published: published.iter().map(|known| known.queue.as_str().to_owned()).collect(),
+            facts: published,
             nodes: current_nodes(api).await?,
             alerts: alerts::firing(api).await?,
             letters: api.store.dead_letters().page(&open, None, MAX_COUNTED).await?.len(),
@@ -65,41 +68,22 @@ impl Sample {
     }
 }
 
-/// The last sample.
-struct Latest {
-    /// When its read began.
-    at: Instant,
-    /// The version of the feed at that time.
-    version: u64,
-    sample: Arc<Sample>,
-}
-
 /// Samples the store for all viewers.
 #[derive(Default)]
 pub(super) struct Sampler {
-    latest: Mutex<Option<Latest>>,
-    /// Whether somebody changed something since.
-    is_stale: AtomicBool,
-    /// Held while the store is read.
-    reading: tokio::sync::Mutex<()>,
+    sample: Cached<Sample>,
+    /// The version of the feed at the last request for a sample.
+    version: AtomicU64,
 }
 
 impl Sampler {
     /// Returns a fresh sample.
     pub(super) async fn get(&self, api: &ApiState) -> Result<Arc<Sample>, StoreError> {
-        if let Some(sample) = self.fresh(api.feed.version()) {
-            return Ok(sample);
+        let version = api.feed.version();
+        if self.version.swap(version, Ordering::SeqCst) != version {
+            self.sample.forget();
         }
-        let _reading = self.reading.lock().await;
-        if let Some(sample) = self.fresh(api.feed.version()) {
-            return Ok(sample);
-        }
-        // Before the read: a change during it is not in the sample.
-        let (at, version) = (Instant::now(), api.feed.version());
-        self.is_stale.store(false, Ordering::SeqCst);
-        let sample = Arc::new(Sample::read(api).await?);
-        *lock(&self.latest) = Some(Latest { at, version, sample: Arc::clone(&sample) });
-        Ok(sample)
+        self.sample.get(FRESH, Sample::read(api)).await
     }
 
     /// Returns the store's time: this machine's, corrected by what the last sample found.
@@ -110,22 +94,12 @@ impl Sampler {
 
     /// Reads the store again for the next page, because somebody changed something.
     pub(super) fn forget(&self) {
-        self.is_stale.store(true, Ordering::SeqCst);
+        self.sample.forget();
     }
 
     /// Returns the last sample, however old.
     pub(super) fn latest(&self) -> Option<Arc<Sample>> {
-        lock(&self.latest).as_ref().map(|latest| Arc::clone(&latest.sample))
-    }
-
-    fn fresh(&self, version: u64) -> Option<Arc<Sample>> {
-        if self.is_stale.load(Ordering::SeqCst) {
-            return None;
-        }
-        lock(&self.latest)
-            .as_ref()
-            .filter(|latest| latest.at.elapsed() < FRESH && latest.version == version)
-            .map(|latest| Arc::clone(&latest.sample))
+        self.sample.latest()
     }
 }
 
@@ -141,6 +115,6 @@ impl Sample {
         unknown_keys: u64,
     ) -> Self {
         let published = published.iter().map(|name| (*name).to_owned()).collect();
-        Self { queues, published, nodes, alerts, letters, unknown_keys, ahead_micros: 0 }
+        Self { queues, published, facts: Vec::new(), nodes, alerts, letters, unknown_keys, ahead_micros: 0 }
     }
 }

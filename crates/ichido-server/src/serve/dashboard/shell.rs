@@ -13,6 +13,7 @@ use super::super::problem::Problem;
 use super::super::response::with_type;
 use super::Dashboard;
 use super::assets::{AssetPaths, PATHS};
+use super::chart_texts;
 use super::language::Language;
 use super::moments::ShownTime;
 use super::terms::Terms;
@@ -35,6 +36,11 @@ pub(super) struct Visitor {
 impl Visitor {
     pub(super) fn t(&self) -> &'static Texts {
         Texts::of(self.language)
+    }
+
+    /// Returns the texts of charts and of the pages with them.
+    pub(super) fn charts(&self) -> &'static chart_texts::Texts {
+        chart_texts::Texts::of(self.language)
     }
 
     /// Returns the caller of a page that needs one.
@@ -132,6 +138,8 @@ impl Dashboard {
             item("/queues", "q", t.queues, 0),
             item("/alerts", "a", t.alerts, firing),
             item("/nodes", "n", t.nodes, 0),
+            item("/destinations", "t", visitor.charts().destinations, 0),
+            item("/models", "l", visitor.charts().models, 0),
         ]
     }
 

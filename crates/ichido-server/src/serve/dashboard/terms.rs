@@ -75,6 +75,15 @@ terms! {
     node, "guides/run-a-worker.md",
         "Node": "A process with a worker that shares this store. When its heartbeats stop, another node rescues its messages within seconds.",
         "ノード": "このストアを共有するワーカーのプロセスです。応答が途絶えると、数秒以内に別のノードがメッセージを引き継ぎます。";
+    destination, "runbook.md",
+        "Destination": "Where the messages of a queue go, such as a broker or a language model. All workers share its pace, its pauses and its circuit breaker.",
+        "宛先": "ブローカーや言語モデルなど、キューのメッセージの届け先です。速度、停止、サーキットブレーカーは全ワーカーで共有されます。";
+    parallelism, "guides/run-a-worker.md",
+        "Parallelism": "How many messages of a queue each worker runs at the same time. An operator can change it while workers run.",
+        "並列数": "各ワーカーがキューのメッセージを同時に処理する数です。稼働中でも運用者が変更できます。";
+    possibly_billed_twice, "concepts.md",
+        "Possibly billed twice": "A call to a model whose response was lost: it may have been billed, and its question was asked again. Repeating it harms nothing, so Ichido repeats it and counts it.",
+        "二重課金の可能性": "応答が失われたモデル呼び出しで、課金された可能性があり、同じ質問をもう一度行いました。繰り返しても害はないため、再実行して数えます。";
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The dashboard as a browser without JavaScript sees it.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -21,11 +22,27 @@ use uuid::Uuid;
 use super::super::{in_process, token};
 use super::same_origin::FETCH_SITE;
 use super::*;
+use crate::config::{self, ConfigSources};
+
+mod charts;
 
 const SCRIPT: &str = "<script>alert(1)</script>";
 const ESCAPED: &str = "&#60;script&#62;alert(1)&#60;/script&#62;";
 /// Maximum bytes of the first page with its style and script.
 const MAX_FIRST_PAGE: usize = 40 * 1024;
+
+const CONFIG: &str = r#"
+[destinations.shop]
+kind = "http"
+url = "http://127.0.0.1:9/orders"
+guarantee = "keyed"
+keeps_keys_for = "24h"
+max_parallel = 8
+
+[queues.orders]
+destination = "shop"
+parallelism = 4
+"#;
 
 struct Fixture {
     store: Store,
@@ -128,7 +145,8 @@ impl Fixture {
 
 /// Starts another server of a store.
 fn server(store: &Store) -> (Arc<Access>, Router) {
-    let api = Arc::new(in_process::api(store.clone(), None));
+    let config = config::resolve("ichido.toml", CONFIG, &ConfigSources::of_files(PathBuf::new())).unwrap();
+    let api = Arc::new(in_process::api(store.clone(), Some(&config)));
     let access = Arc::new(Access::new(store.clone(), "127.0.0.1:4180".parse().unwrap()));
     let pages = pages(api, Arc::clone(&access), "");
     (access, pages)
@@ -146,7 +164,7 @@ fn request(method: Method, target: &str, cookie: Option<&str>, form: &str) -> Ht
 }
 
 fn path_of(route: &PageRoute, id: Uuid) -> String {
-    route.path.replace("{id}", &id.to_string()).replace("{queue}", "orders")
+    route.path.replace("{id}", &id.to_string()).replace("{queue}", "orders").replace("{name}", "shop")
 }
 
 #[tokio::test]

@@ -17,18 +17,20 @@ macro_rules! texts {
 
         #[cfg(test)]
         const ALL: &[(&str, &str, &str)] = &[$((stringify!($name), $english, $japanese),)+];
+
+        impl Texts {
+            /// Returns the texts of a language.
+            pub(super) fn of(language: Language) -> &'static Self {
+                match language {
+                    Language::English => &ENGLISH,
+                    Language::Japanese => &JAPANESE,
+                }
+            }
+        }
     };
 }
-
-impl Texts {
-    /// Returns the texts of a language.
-    pub(super) fn of(language: Language) -> &'static Self {
-        match language {
-            Language::English => &ENGLISH,
-            Language::Japanese => &JAPANESE,
-        }
-    }
-}
+/// For the texts of other pages.
+pub(super) use texts;
 
 /// Returns a text with its placeholders replaced.
 pub(super) fn fill(text: &str, values: &[(&str, &str)]) -> String {
@@ -83,7 +85,6 @@ texts! {
     newer_exist: "Newer messages exist. Show them", "新しいメッセージがあります。表示する";
     all_messages: "All messages", "全メッセージ";
     needs_title: "What needs you", "対応が必要なもの";
-    healthy: "Healthy: {waiting} waiting, the oldest for {oldest}.", "正常: 待機中 {waiting} 件、最長 {oldest}。";
     healthy_idle: "Healthy and idle: nothing waits.", "正常(待機): 処理待ちはありません。";
     one_needs_you: "1 thing needs you.", "対応が必要なものが 1 件あります。";
     many_need_you: "{n} things need you.", "対応が必要なものが {n} 件あります。";
@@ -299,33 +300,36 @@ texts! {
     role_admin: "admin", "管理者";
 }
 
+/// Checks that every text exists in both languages, with the same placeholders. Texts in `same` may be equal.
+#[cfg(test)]
+pub(super) fn check_both_languages(all: &[(&str, &str, &str)], same: &[&str]) {
+    use std::collections::BTreeSet;
+    fn placeholders(text: &str) -> BTreeSet<&str> {
+        text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
+    }
+    fn is_japanese(mark: char) -> bool {
+        matches!(mark, '\u{3001}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}')
+    }
+    for (name, english, japanese) in all {
+        assert!(!english.is_empty() && !japanese.is_empty(), "{name}");
+        assert_eq!(placeholders(english), placeholders(japanese), "{name}");
+        if !same.contains(name) {
+            assert!(!english.contains(is_japanese), "{name}: {english}");
+            assert!(japanese.contains(is_japanese), "{name}: {japanese}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     /// Texts that are the same in both languages on purpose, or are in the other language.
     const SAME: [&str; 4] = ["code", "other_code", "other_name", "of_max"];
 
-    fn placeholders(text: &str) -> BTreeSet<&str> {
-        text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
-    }
-
-    fn is_japanese(mark: char) -> bool {
-        matches!(mark, '\u{3001}'..='\u{30ff}' | '\u{4e00}'..='\u{9fff}')
-    }
-
     #[test]
     fn both_languages_are_complete() {
-        for (name, english, japanese) in ALL {
-            assert!(!english.is_empty() && !japanese.is_empty(), "{name}");
-            assert_eq!(placeholders(english), placeholders(japanese), "{name}");
-            if !SAME.contains(name) {
-                assert!(!english.contains(is_japanese), "{name}: {english}");
-                assert!(japanese.contains(is_japanese), "{name}: {japanese}");
-            }
-        }
+        check_both_languages(ALL, &SAME);
     }
 
     #[test]
