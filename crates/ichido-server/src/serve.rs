@@ -76,8 +76,8 @@ pub mod views {
     };
     pub use super::named::{NamedMessages, find_all_named, find_named};
     pub use super::operations::{
-        CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,
-        StartedOperation,
+        CanaryResult, NotMoved, Operation, OperationFilter, OperationProgress, OperationResult,
+        OperationStart, Preview, RefusedLetters, StartedOperation,
     };
     pub use super::series::{DurationSummary, Series, SeriesCounts, TimedCounts};
 }

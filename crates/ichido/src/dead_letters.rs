@@ -38,6 +38,7 @@ mod claim;
 mod policy;
 mod preflight;
 mod record;
+mod trail;
 mod watch;
 
 pub use crate::worker::{Resolution, record_resolution};
@@ -47,3 +48,4 @@ pub use claim::LiveBulks;
 pub use policy::{RequeuePolicies, RequeuePolicy, RequeueRefusal};
 pub use preflight::Preflight;
 pub use record::{StopRequest, request_stop};
+pub use trail::RecordedStart;

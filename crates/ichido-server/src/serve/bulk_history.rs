@@ -1,6 +1,6 @@
 //! Bulk operations on dead letters, as the audit trail records them.
 
-use ichido::dead_letters::LiveBulks;
+use ichido::dead_letters::{BulkEnd, BulkReport, LiveBulks, RecordedStart};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::action::ActionRow;
@@ -8,7 +8,7 @@ use ichido_store::error::StoreError;
 use uuid::Uuid;
 
 /// How many bulk operations are listed.
-const MAX_BULKS: usize = 50;
+pub(super) const MAX_BULKS: usize = 50;
 /// How many actions are read to find them.
 const MAX_ACTIONS: u32 = 1_000;
 /// The subject of such actions.
@@ -29,6 +29,10 @@ pub(super) struct RecordedBulk {
     pub(super) by: String,
     pub(super) state: String,
     pub(super) detail: String,
+    /// What its start recorded; `None` if an earlier release did.
+    pub(super) start: Option<RecordedStart>,
+    /// Its outcome; `None` if it has not recorded one, or an earlier release did.
+    pub(super) report: Option<BulkReport>,
 }
 
 /// Returns the latest bulk operations, newest first.
@@ -70,6 +74,13 @@ impl RecordedBulk {
             started_at: row.at,
             updated_at: row.at,
             detail: detail(&row),
+            start: start(&row),
+            report: BulkReport::parse(
+                row.action.subject,
+                &row.action.to,
+                row.action.detail.as_deref().unwrap_or_default(),
+                None,
+            ),
             kind: row.action.kind,
             by: row.action.actor.unwrap_or_default(),
             state: row.action.to,
@@ -80,7 +91,12 @@ impl RecordedBulk {
     fn merge_earlier(&mut self, row: ActionRow) {
         self.detail = format!("{}; {}", detail(&row), self.detail);
         if row.action.to == STARTED {
+            self.start = start(&row);
             (self.started_at, self.by) = (row.at, row.action.actor.unwrap_or_default());
+        } else if let (STOPPING, Some(BulkReport { ended: BulkEnd::Stopped { by }, .. })) =
+            (row.action.to.as_str(), &mut self.report)
+        {
+            *by = row.action.actor;
         }
     }
 
@@ -95,6 +111,12 @@ impl RecordedBulk {
         };
         self.detail.push_str("; its process is gone: start it again to continue with the rest");
     }
+}
+
+/// Parses the first entry.
+fn start(row: &ActionRow) -> Option<RecordedStart> {
+    let detail = row.action.detail.as_deref().filter(|_| row.action.to == STARTED)?;
+    RecordedStart::parse(detail)
 }
 
 /// Formats the detail of an entry.

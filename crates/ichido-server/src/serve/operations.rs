@@ -32,8 +32,8 @@ pub(super) use begin::constraints;
 use begin::{Begin, member, plan};
 use view::Operations;
 pub use view::{
-    CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,
-    StartedOperation,
+    CanaryResult, NotMoved, Operation, OperationFilter, OperationProgress, OperationResult, OperationStart,
+    Preview, RefusedLetters, StartedOperation,
 };
 
 /// Starts a bulk operation on dead or parked messages, or previews it.
@@ -54,7 +54,7 @@ pub(super) async fn start_bulk_operation(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     JsonBody(body): JsonBody<Begin>,
 ) -> Result<Response, Problem> {
-    let is_preview = body.preview;
+    let (is_preview, confirmed) = (body.preview, body.confirmed);
     let as_of = member("as_of", body.as_of.as_deref(), text::Moment::read)?;
     let bulk = plan(&api, &caller, body).await?;
     let found = match as_of {
@@ -67,6 +67,13 @@ pub(super) async fn start_bulk_operation(
     let preview = Preview::new(&found);
     if is_preview || found.eligible == 0 {
         return Ok(json(StatusCode::OK, &StartedOperation { preview, operation: None }));
+    }
+    if let Some(confirmed) = confirmed.filter(|confirmed| *confirmed < found.eligible) {
+        let detail = format!(
+            "{} messages match by now, more than the {confirmed} that were confirmed; nothing was started; look at the preview again",
+            found.eligible
+        );
+        return Err(Problem::new(Code::OperationRefused, detail));
     }
     let begun = api.operations.start(bulk, found).map_err(|why| match why {
         BulkStartError::TooMany => Problem::new(

@@ -24,6 +24,8 @@ pub mod limits {
     pub const MAX_BATCH: u32 = 500;
     /// The most messages watched per canary step.
     pub const MAX_WATCHED: usize = 1_000;
+    /// The most failed messages that a halted canary names.
+    pub const MAX_FAILED_IDS: usize = 3;
     /// How often watched messages are checked.
     pub const WATCH_EVERY: Duration = Duration::from_millis(200);
     /// The most attempts of a batch while the store is busy.
@@ -162,6 +164,8 @@ pub enum BulkEnd {
     Halted {
         /// Its counts.
         watched: CanaryCounts,
+        /// Some of the messages that failed, at most [`limits::MAX_FAILED_IDS`].
+        failed_ids: Vec<Uuid>,
     },
     /// Another operation took over after too long a silence, for instance while its machine slept.
     Abandoned,

@@ -23,6 +23,11 @@ pub struct Canary {
 impl Canary {
     /// Ten percent, and five minutes.
     pub const DEFAULT: Self = Self { max_failures_percent: 10, watch_for: Duration::from_mins(5) };
+
+    /// Returns how many of `total` have been moved each time the canary waits; empty if one step moves them all.
+    pub fn steps(total: u64) -> Vec<u64> {
+        (0..SHARES.len()).map_while(|step| goal(step, total)).collect()
+    }
 }
 
 /// Returns how many of `total` have been moved when a step ends, counting steps from 0.

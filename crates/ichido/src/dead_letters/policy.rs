@@ -118,6 +118,24 @@ pub enum RequeueRefusal {
 }
 
 impl RequeueRefusal {
+    /// All of them.
+    pub(super) const ALL: [Self; 9] = [
+        Self::NotAllowed,
+        Self::QueueNotKnown,
+        Self::EffectUnknown,
+        Self::KeyExpired,
+        Self::WasDone,
+        Self::HasSuccessor,
+        Self::Parked,
+        Self::TooEarly,
+        Self::EffectKnown,
+    ];
+
+    /// Returns the refusal with this name.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|refusal| refusal.as_str() == name)
+    }
+
     /// Returns the name for programs.
     pub const fn as_str(self) -> &'static str {
         match self {

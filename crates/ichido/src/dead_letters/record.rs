@@ -3,13 +3,13 @@
 use ichido_core::lifecycle::Decision;
 use ichido_store::Store;
 use ichido_store::action::AuditAction;
-use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
 use ichido_store::error::StoreError;
 use uuid::Uuid;
 
 use super::bulk::{BulkAction, BulkEnd, BulkOperation, BulkReport};
 use super::claim::LiveBulks;
 use super::preflight::Preflight;
+use super::trail::RecordedStart;
 
 const ABOUT: &str = "dead_letters";
 const STARTED: &str = "started";
@@ -53,10 +53,13 @@ pub async fn request_stop(store: &Store, operation: Uuid, actor: &str) -> Result
 
 impl BulkOperation {
     pub(super) async fn record_start(&self, operation: Uuid, found: &Preflight) -> Result<(), StoreError> {
-        let reason = self.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
-        let detail =
-            format!("{}; {} of {}{reason}", describe_filter(&self.filter), found.eligible, found.matched);
-        self.store.actions().record(&self.action(operation, ("none", STARTED), detail)).await
+        let start = RecordedStart {
+            filter: self.filter_as_of(found.as_of),
+            eligible: found.eligible,
+            matched: found.matched,
+            reason: self.reason.clone(),
+        };
+        self.store.actions().record(&self.action(operation, ("none", STARTED), start.to_string())).await
     }
 
     pub(super) async fn record_end(&self, report: &BulkReport) -> Result<(), StoreError> {
@@ -67,9 +70,7 @@ impl BulkOperation {
             BulkEnd::Abandoned => "abandoned",
             BulkEnd::Failed => "failed",
         };
-        let BulkReport { moved, refused, gone, .. } = report;
-        let refused: u64 = refused.values().sum();
-        let detail = format!("moved={moved} refused={refused} gone={gone}");
+        let detail = report.format_detail();
         self.store.actions().record(&self.action(report.operation, (STARTED, to), detail)).await
     }
 
@@ -107,34 +108,4 @@ impl BulkOperation {
             detail: Some(detail),
         }
     }
-}
-
-/// Formats a filter: `state=dead queue=orders`.
-fn describe_filter(filter: &DeadLetterFilter) -> String {
-    let DeadLetterFilter {
-        state,
-        disposition,
-        queue,
-        code,
-        effect,
-        identity,
-        since_from,
-        since_before,
-        text,
-        group,
-    } = filter;
-    let mut words = vec![format!("state={}", state.as_str())];
-    let mut add = |name: &str, value: Option<String>| {
-        words.extend(value.map(|value| format!("{name}={value}")));
-    };
-    add("disposition", (*disposition != Disposition::Open).then(|| disposition.as_str().to_owned()));
-    add("queue", queue.as_ref().map(|queue| queue.as_str().to_owned()));
-    add("error", code.map(|code| code.as_str().to_owned()));
-    add("effect", effect.map(|effect| format!("{effect:?}")));
-    add("identity", identity.clone());
-    add("from", since_from.map(|moment| moment.to_string()));
-    add("before", since_before.map(|moment| moment.to_string()));
-    add("group", group.map(|group| group.to_string()));
-    add("text", text.as_ref().map(|text| format!("{text:?}")));
-    words.join(" ")
 }

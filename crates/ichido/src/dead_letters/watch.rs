@@ -22,8 +22,13 @@ impl BulkOperation {
             let is_timed_out = until <= Instant::now();
             let mut watched = CanaryCounts::default();
             let stages = self.store.messages().states(ids).await?;
-            for (_, stage, attempts) in &stages {
-                watched.add(observe(*stage, *attempts));
+            let mut failed_ids = Vec::new();
+            for (id, stage, attempts) in &stages {
+                let observation = observe(*stage, *attempts);
+                watched.add(observation);
+                if observation == Observation::Failed && failed_ids.len() < limits::MAX_FAILED_IDS {
+                    failed_ids.push(*id);
+                }
             }
             // Only sent or cancelled messages are ever deleted.
             for _ in stages.len()..ids.len() {
@@ -32,7 +37,7 @@ impl BulkOperation {
             report(watched);
             match judge(watched, canary, is_timed_out) {
                 CanaryDecision::Widen => return Ok(None),
-                CanaryDecision::Halt => return Ok(Some(BulkEnd::Halted { watched })),
+                CanaryDecision::Halt => return Ok(Some(BulkEnd::Halted { watched, failed_ids })),
                 CanaryDecision::Wait => (),
             }
             if let Some(ended) = self.stopped(operation, stop).await? {

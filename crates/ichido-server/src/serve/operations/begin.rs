@@ -39,6 +39,9 @@ pub(in super::super) struct Begin {
     /// Only messages that were dead at this time: `as_of` of the preview that a person confirmed.
     #[schema(value_type = Option<text::Moment>)]
     pub(super) as_of: Option<String>,
+    /// The number of messages that a person confirmed: `eligible` of the preview. If there are more by now, nothing is started.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    pub(super) confirmed: Option<u64>,
 }
 
 impl BodyShape for Begin {

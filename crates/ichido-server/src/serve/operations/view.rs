@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ichido::dead_letters::{BulkEnd, BulkProgress, BulkReport, CanaryCounts, Preflight};
+use ichido::dead_letters::{BulkEnd, BulkProgress, BulkReport, CanaryCounts, Preflight, RecordedStart};
+use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -85,10 +86,75 @@ pub struct Operation {
     pub detail: String,
     pub started_at: String,
     pub updated_at: String,
+    /// What it was started with; null if an earlier release recorded it.
+    pub start: Option<OperationStart>,
     /// Its progress; only while it runs in this server.
     pub progress: Option<OperationProgress>,
-    /// Its outcome; only if it ended in this server recently.
+    /// Its outcome; null while it runs, if its process was killed, and if an earlier release recorded it.
     pub result: Option<OperationResult>,
+}
+
+/// What a bulk operation was started with.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct OperationStart {
+    pub filter: OperationFilter,
+    /// Number of messages that matched the filter.
+    pub matched: u64,
+    /// Number of them to requeue, discard or decide.
+    pub eligible: u64,
+    pub reason: Option<String>,
+}
+
+/// The filter of a bulk operation. Another operation with this filter continues with the rest.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
+pub struct OperationFilter {
+    pub state: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_from: Option<String>,
+    /// Messages that died later are not part of the operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_before: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
+}
+
+impl From<DeadLetterFilter> for OperationFilter {
+    fn from(filter: DeadLetterFilter) -> Self {
+        Self {
+            state: filter.state.to_string(),
+            queue: filter.queue.map(|queue| queue.as_str().to_owned()),
+            code: filter.code.map(|code| code.to_string()),
+            effect: filter.effect.map(|effect| effect.to_string()),
+            identity: filter.identity,
+            since_from: filter.since_from.map(|moment| moment.to_string()),
+            since_before: filter.since_before.map(|moment| moment.to_string()),
+            text: filter.text,
+            group: filter.group.map(|group| group.to_string()),
+            discarded: filter.disposition == Disposition::Discarded,
+            replaced: filter.disposition == Disposition::Replaced,
+        }
+    }
+}
+
+impl From<RecordedStart> for OperationStart {
+    fn from(start: RecordedStart) -> Self {
+        let RecordedStart { filter, eligible, matched, reason } = start;
+        Self { filter: filter.into(), matched, eligible, reason }
+    }
 }
 
 /// The progress of a bulk operation.
@@ -125,6 +191,9 @@ pub struct OperationResult {
     pub stopped_by: Option<String>,
     /// The messages of its canary when it halted.
     pub canary: Option<CanaryResult>,
+    /// Some of the messages that failed in the canary; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_ids: Vec<Uuid>,
     /// Why it failed, if it did.
     pub error: Option<String>,
 }
@@ -144,6 +213,13 @@ impl From<CanaryCounts> for CanaryResult {
     }
 }
 
+impl OperationProgress {
+    fn new(running: &BulkProgress) -> Self {
+        let BulkProgress { moved, total, canary, .. } = *running;
+        Self { moved, total, canary: canary.map(CanaryResult::from) }
+    }
+}
+
 impl OperationResult {
     fn new(report: BulkReport, error: Option<String>) -> Self {
         let refused = report.refused.into_iter().map(|(reason, count)| NotMoved {
@@ -151,24 +227,28 @@ impl OperationResult {
             count,
             detail: reason.to_string(),
         });
-        let (stopped_by, watched) = match report.ended {
-            BulkEnd::Stopped { by } => (by, None),
-            BulkEnd::Halted { watched } => (None, Some(watched.into())),
-            BulkEnd::Done | BulkEnd::Abandoned | BulkEnd::Failed => (None, None),
+        let (stopped_by, watched, failed_ids) = match report.ended {
+            BulkEnd::Stopped { by } => (by, None, Vec::new()),
+            BulkEnd::Halted { watched, failed_ids } => (None, Some(watched.into()), failed_ids),
+            BulkEnd::Done | BulkEnd::Abandoned | BulkEnd::Failed => (None, None, Vec::new()),
         };
         let (moved, gone) = (report.moved, report.gone);
-        Self { moved, gone, refused: refused.collect(), stopped_by, canary: watched, error }
+        Self { moved, gone, refused: refused.collect(), stopped_by, canary: watched, failed_ids, error }
     }
 }
 
 impl Operation {
     pub(super) fn new(bulk: RecordedBulk, status: Option<BulkStatus>) -> Self {
+        // What is recorded is known everywhere. Why an operation failed is known only here, a moment later.
+        let recorded =
+            |is_failed: bool| bulk.report.filter(|report| is_failed || report.ended != BulkEnd::Failed);
         let (progress, result) = match status {
-            Some(BulkStatus::Running(BulkProgress { moved, total: of, canary: watched, .. })) => {
-                (Some(OperationProgress { moved, total: of, canary: watched.map(CanaryResult::from) }), None)
-            }
             Some(BulkStatus::Finished(report, error)) => (None, Some(OperationResult::new(report, error))),
-            None => (None, None),
+            Some(BulkStatus::Running(running)) => match recorded(false) {
+                Some(report) => (None, Some(OperationResult::new(report, None))),
+                None => (Some(OperationProgress::new(&running)), None),
+            },
+            None => (None, recorded(true).map(|report| OperationResult::new(report, None))),
         };
         Self {
             id: bulk.id,
@@ -178,6 +258,7 @@ impl Operation {
             detail: bulk.detail,
             started_at: bulk.started_at.to_string(),
             updated_at: bulk.updated_at.to_string(),
+            start: bulk.start.map(OperationStart::from),
             progress,
             result,
         }

@@ -1,28 +1,24 @@
 use super::*;
 
-fn goals(total: u64) -> Vec<u64> {
-    (0..SHARES.len()).map_while(|step| goal(step, total)).collect()
-}
-
 fn watched(waiting: u64, well: u64, ill: u64) -> CanaryCounts {
     CanaryCounts { pending: waiting, succeeded: well, failed: ill }
 }
 
 #[test]
 fn one_in_a_hundred_goes_first_and_at_least_one() {
-    assert_eq!(goals(10_000), [100, 500, 2_500]);
-    assert_eq!(goals(150), [2, 8, 38]);
-    assert_eq!(goals(3), [1, 2]);
-    assert_eq!(goals(2), [1]);
-    assert_eq!(goals(1), Vec::<u64>::new(), "one alone is all of them");
-    assert_eq!(goals(0), Vec::<u64>::new());
-    assert_eq!(goals(u64::MAX).len(), 3, "no number is too large");
+    assert_eq!(Canary::steps(10_000), [100, 500, 2_500]);
+    assert_eq!(Canary::steps(150), [2, 8, 38]);
+    assert_eq!(Canary::steps(3), [1, 2]);
+    assert_eq!(Canary::steps(2), [1]);
+    assert_eq!(Canary::steps(1), Vec::<u64>::new(), "one alone is all of them");
+    assert_eq!(Canary::steps(0), Vec::<u64>::new());
+    assert_eq!(Canary::steps(u64::MAX).len(), 3, "no number is too large");
 }
 
 #[test]
 fn each_step_is_larger_than_the_one_before() {
     for total in 0..5_000 {
-        let goals = goals(total);
+        let goals = Canary::steps(total);
         assert!(goals.windows(2).all(|pair| pair[0] < pair[1]), "{total}: {goals:?}");
         assert!(goals.iter().all(|goal| (1..total).contains(goal)), "{total}: {goals:?}");
     }

@@ -343,13 +343,16 @@ both_databases! {
         let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::dead("still down")) }), |queue| queue.requeue = Some(true));
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
-        let BulkEnd::Halted { watched } = report.ended else { panic!("{report:?}") };
+        let BulkEnd::Halted { watched, failed_ids } = &report.ended else { panic!("{report:?}") };
         assert!(report.moved == 2 && 1 <= watched.failed, "{report:?}");
         fixture.until_count(StateName::Dead, 200).await;
         assert_eq!(receiver.count(), 2, "the others were not sent");
         worker.stop();
         let entries = fixture.entries(report.operation).await;
         assert_eq!((entries[0].kind.as_str(), entries[1].to.as_str()), ("requeue_canary", "halted"));
+        let detail = entries[1].detail.as_deref().unwrap();
+        assert_eq!(BulkReport::parse(report.operation, "halted", detail, None).as_ref(), Some(&report), "{detail}");
+        assert_eq!(u64::try_from(failed_ids.len()).unwrap(), watched.failed, "it names those that failed");
     }
 
     /// A failure that the next attempt repairs between two looks still counts.
@@ -367,7 +370,7 @@ both_databases! {
         });
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
-        let BulkEnd::Halted { watched } = report.ended else { panic!("{report:?}") };
+        let BulkEnd::Halted { watched, .. } = report.ended else { panic!("{report:?}") };
         assert!(report.moved == 2 && 1 <= watched.failed, "{report:?}");
         fixture.until_count(StateName::Sent, 2).await;
         worker.stop();
@@ -431,12 +434,12 @@ both_databases! {
     async fn a_bulk_is_itself_recorded(fixture: WorkerFixture) {
         fixture.dead(3).await;
         let policies = allowed();
-        let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
+        let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         let entries = fixture.entries(report.operation).await;
         let states: Vec<_> = entries.iter().map(|action| (action.from.as_str(), action.to.as_str())).collect();
         assert_eq!(states, [("none", "started"), ("started", "ended")]);
         assert!(entries.iter().all(|action| action.actor.as_deref() == Some("olivia")));
-        assert_eq!(entries[0].detail.as_deref(), Some("state=dead; 3 of 3; fixed"));
+        assert_eq!(entries[0].detail, Some(format!("state=dead before={}; 3 of 3; fixed", found.as_of)));
         assert_eq!(entries[1].detail.as_deref(), Some("moved=3 refused=0 gone=0"));
     }
 
