@@ -12,6 +12,9 @@
 mod actions;
 mod alerts;
 mod assets;
+mod bulk;
+mod bulk_plan;
+mod bulk_texts;
 mod cached;
 mod call;
 mod chart;
@@ -21,6 +24,7 @@ mod charts;
 mod cookie;
 mod dead_letters;
 mod destinations;
+mod failure_groups;
 mod filter;
 mod help;
 mod json_text;
@@ -34,6 +38,7 @@ mod messages;
 mod model_calls;
 mod moments;
 mod nodes;
+mod operation;
 mod overview;
 mod queue;
 mod queues;
@@ -178,6 +183,14 @@ fn routes() -> Vec<PageRoute> {
         form("/destinations/{name}/pause", Operator, post(destinations::pause)),
         form("/destinations/{name}/resume", Operator, post(destinations::resume)),
         page("/models", Viewer, get(model_calls::list)),
+        page("/dead-letters/groups/{id}", Viewer, get(failure_groups::show)),
+        form("/dead-letters/groups/{id}/acknowledge", Operator, post(failure_groups::acknowledge)),
+        form("/dead-letters/groups/{id}/resolve", Operator, post(failure_groups::resolve)),
+        page("/operations", Viewer, get(operation::list)),
+        form("/operations", Operator, post(bulk::start)),
+        page("/operations/new", Operator, get(bulk::show)),
+        page("/operations/{id}", Viewer, get(operation::show)),
+        form("/operations/{id}/stop", Operator, post(operation::stop)),
     ]
 }
 

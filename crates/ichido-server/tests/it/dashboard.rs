@@ -25,7 +25,7 @@ use process_for_tests::statement_log::{Logged, for_each_statement};
 /// Enough for several pages of messages.
 const MANY: u32 = 130;
 /// Maximum statements of an overview that finds nothing sampled.
-const ONE_OVERVIEW: u64 = 17;
+const ONE_OVERVIEW: u64 = 18;
 /// Maximum statements that are not made for each page: the session, the tokens, the counts of limited queues.
 const MAX_OTHERS: u64 = 3;
 
@@ -99,13 +99,14 @@ async fn case(store: Store) {
             id = enqueue(&store, count).await;
         }
         let pages = [
-            // Counts, pauses, parallelisms, the oldest of all queues, facts, keys, nodes, alerts, dead letters, the time four times; and
+            // Counts, pauses, parallelisms, the oldest of all queues, facts, keys, nodes, alerts, dead letters, failure
+            // groups, the time four times; and
             // three series: of the charts, of the last minutes, and the rates of all queues with the time.
             ("/".to_owned(), ONE_OVERVIEW),
             ("/?range=24h".to_owned(), ONE_OVERVIEW),
             // From the same sample as the overview.
-            ("/queues".to_owned(), 15),
-            ("/queues/orders".to_owned(), 16),
+            ("/queues".to_owned(), 16),
+            ("/queues/orders".to_owned(), 17),
             // The paces of all destinations, the time, and the rates with the time.
             ("/destinations".to_owned(), 4),
             ("/destinations/shop".to_owned(), 3),
@@ -116,7 +117,11 @@ async fn case(store: Store) {
             ("/messages?q=state:dead".to_owned(), 4),
             // The message and its events are read by three routes of the API.
             (format!("/messages/{id}"), 6),
-            ("/dead-letters".to_owned(), 4),
+            // Without groups it says whether letters wait to be grouped, from the sample.
+            ("/dead-letters".to_owned(), 14),
+            ("/dead-letters?state=dead".to_owned(), 4),
+            // The time, the claims, and the entries.
+            ("/operations".to_owned(), 3),
             ("/alerts".to_owned(), 2),
             ("/help".to_owned(), 0),
         ];

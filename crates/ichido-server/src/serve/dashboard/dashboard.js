@@ -120,6 +120,8 @@ async function refresh() {
     if (response.status >= 500) throw new Error(response.statusText);
     patch(new DOMParser().parseFromString(await response.text(), 'text/html'));
     setLost(false);
+    // Not every step of a bulk operation is an event.
+    if (!document.hidden && document.querySelector('[data-running]')) schedule(2000);
   } catch {
     setLost(true);
     schedule(2000);

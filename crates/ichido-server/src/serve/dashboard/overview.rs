@@ -8,13 +8,17 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
+use ichido_core::failure_group::GroupState;
 use ichido_core::series::SeriesSubject;
+use ichido_core::text::bounded;
 use ichido_http::clock;
+use uuid::Uuid;
 
 use super::super::models::{Counts, Queue};
 use super::super::request::query_pairs;
 use super::super::series::Series;
 use super::Dashboard;
+use super::bulk_texts::Texts as BulkTexts;
 use super::chart_data::{ChartRange, RATE_WINDOW, sent_per_second};
 use super::chart_texts;
 use super::charts::{ChartSubject, Charts, shown_rate};
@@ -22,13 +26,15 @@ use super::language::Language;
 use super::marks;
 use super::moments::{duration, grouped};
 use super::queues::{QueueRow, queue_rows};
-use super::sampler::{MAX_COUNTED, Sample};
+use super::sampler::{MAX_COUNTED, MAX_GROUPS_SHOWN, Sample};
 use super::shell::{PageRefusal, Shell, Visitor, html};
 use super::terms::{Term, Terms};
 use super::texts::{Texts, fill};
 
 /// Maximum alerts in the list; the page of alerts has them all.
 const MAX_ALERTS_SHOWN: usize = 5;
+/// Maximum characters of an error in the list.
+const MAX_CAUSE_CHARS: usize = 120;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -112,6 +118,16 @@ enum Need {
         queue: String,
         waiting: i64,
     },
+    /// Dead letters with the same error, which nobody takes care of yet.
+    FailureGroup {
+        id: Uuid,
+        queue: String,
+        cause: String,
+        count: i64,
+        came_back: bool,
+    },
+    MoreGroups,
+    /// No worker has grouped them yet.
     DeadLetters(usize),
 }
 
@@ -198,6 +214,7 @@ fn needs(sample: &Sample, recent: &Series) -> Vec<Need> {
     let is_silent = recent.total.executed == 0 && recent.total.sent == 0;
     let stalled = waits_for.filter(|_| is_alive && is_silent);
     needs.extend(stalled.map(|oldest| Need::Stalled { oldest }));
+    needs.extend(failures(sample));
     let alerts = sample.alerts.iter().take(MAX_ALERTS_SHOWN);
     needs.extend(alerts.map(|alert| Need::FiringAlert { text: alert.text.clone() }));
     for queue in &sample.queues {
@@ -212,8 +229,37 @@ fn needs(sample: &Sample, recent: &Series) -> Vec<Need> {
             needs.push(Need::Unserved { queue: name(), waiting });
         }
     }
+    needs
+}
+
+/// Lists the failure groups that nobody takes care of yet.
+fn failures(sample: &Sample) -> Vec<Need> {
     let letters = sample.open_letters();
-    needs.extend((0 < letters).then_some(Need::DeadLetters(letters)));
+    if letters == 0 {
+        // Groups have parked messages too, which are in the list already.
+        return Vec::new();
+    }
+    if sample.groups.is_empty() {
+        return vec![Need::DeadLetters(letters)];
+    }
+    let is_open = |state| matches!(state, GroupState::Open | GroupState::CameBack);
+    let open = sample.groups.iter().filter(|group| is_open(group.standing.state));
+    let mut needs: Vec<Need> = open
+        .map(|group| {
+            let words = [group.code.as_deref().unwrap_or_default(), &group.template];
+            Need::FailureGroup {
+                id: group.id,
+                queue: group.queue.as_str().to_owned(),
+                cause: bounded(words.join(" ").trim(), MAX_CAUSE_CHARS),
+                count: group.count,
+                came_back: group.standing.state == GroupState::CameBack,
+            }
+        })
+        .collect();
+    if (MAX_GROUPS_SHOWN as usize) < needs.len() {
+        needs.truncate(MAX_GROUPS_SHOWN as usize);
+        needs.push(Need::MoreGroups);
+    }
     needs
 }
 
@@ -261,7 +307,7 @@ fn shown_verdict(language: Language, condition: &Condition, sample: &Sample, sen
 }
 
 fn shown_need(language: Language, terms: &'static Terms, need: &Need) -> ShownNeed {
-    let (t, ct) = (Texts::of(language), chart_texts::Texts::of(language));
+    let (t, ct, b) = (Texts::of(language), chart_texts::Texts::of(language), BulkTexts::of(language));
     let count = |text: &str, count: String| fill(text, &[("n", &count)]);
     let shown = |mark, class, title: String, href: &str, detail: String, term| ShownNeed {
         mark,
@@ -327,6 +373,18 @@ fn shown_need(language: Language, terms: &'static Terms, need: &Need) -> ShownNe
             let title = fill(t.paused_need, &[("queue", queue), ("n", &grouped(*waiting))]);
             shown("pause", "warn", title, &format!("/queues/{queue}"), t.pause_hint.to_owned(), None)
         }
+        Need::FailureGroup { id, queue, cause, count, came_back } => {
+            let text = if *came_back { b.group_need_back } else { b.group_need };
+            let title = fill(text, &[("queue", queue), ("cause", cause), ("n", &grouped(*count))]);
+            let href = format!("/dead-letters/groups/{id}");
+            let (mark, detail) =
+                if *came_back { ("retry", b.about_came_back) } else { ("cross", t.dead_need_detail) };
+            shown(mark, "bad", title, &href, detail.to_owned(), Some(terms.failure_group))
+        }
+        Need::MoreGroups => {
+            let detail = count(b.more_groups_detail, MAX_GROUPS_SHOWN.to_string());
+            shown("cross", "bad", b.more_groups.to_owned(), "/dead-letters", detail, None)
+        }
         Need::DeadLetters(letters) => {
             let more = if *letters < MAX_COUNTED as usize { "" } else { "+" };
             let title = count(t.dead_need, format!("{letters}{more}"));
@@ -334,7 +392,7 @@ fn shown_need(language: Language, terms: &'static Terms, need: &Need) -> ShownNe
                 "cross",
                 "bad",
                 title,
-                "/dead-letters",
+                "/dead-letters?state=dead",
                 t.dead_need_detail.to_owned(),
                 Some(terms.dead_letter),
             )
@@ -369,8 +427,11 @@ pub(super) fn totals(t: &'static Texts, total: Counts, queue: Option<&str>) -> V
 
 #[cfg(test)]
 mod tests {
+    use ichido_core::failure_group::GroupStanding;
+    use ichido_core::time::Timestamp;
+    use ichido_store::failure_group::FailureGroup;
+    use ichido_store::message::QueueName;
     use serde_json::json;
-    use uuid::Uuid;
 
     use super::super::super::alerts::Alert;
     use super::super::super::models::NodeStatus;
@@ -448,10 +509,10 @@ mod tests {
         let expected = [
             Need::Parked(2),
             Need::UnknownKeys(5),
+            Need::DeadLetters(3),
             Need::FiringAlert { text: "too many".to_owned() },
             Need::PausedQueue { queue: "orders".to_owned(), waiting: 1 },
             Need::Unserved { queue: "lost".to_owned(), waiting: 5 },
-            Need::DeadLetters(3),
         ];
         assert_eq!(needs(&sample, &Series::default()), expected);
         assert_eq!(condition(&sample, &expected, 3.0), Condition::NeedsPerson(6));
@@ -484,5 +545,47 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    fn group(number: u128, state: GroupState) -> FailureGroup {
+        FailureGroup {
+            id: Uuid::from_u128(number),
+            queue: QueueName::parse("orders").expect("a name"),
+            code: Some("BROKER_5XX".to_owned()),
+            template: "no such symbol \"…\"".to_owned(),
+            count: 3_412,
+            first_seen: Timestamp::EPOCH,
+            last_seen: Timestamp::EPOCH,
+            standing: GroupStanding { state, since: Timestamp::EPOCH },
+            changed_by: None,
+        }
+    }
+
+    #[test]
+    fn failure_groups_are_named_instead_of_counted() {
+        use GroupState::{Acknowledged, CameBack, Open, Resolved};
+        let failures = |letters, groups| {
+            let mut sample = Sample::new_for_tests(Vec::new(), &[], vec![node(true)], Vec::new(), letters, 0);
+            sample.groups = groups;
+            needs(&sample, &Series::default())
+        };
+        let need = |number: u128, came_back| Need::FailureGroup {
+            id: Uuid::from_u128(number),
+            queue: "orders".to_owned(),
+            cause: "BROKER_5XX no such symbol \"…\"".to_owned(),
+            count: 3_412,
+            came_back,
+        };
+        let states = [Open, CameBack, Acknowledged, Resolved];
+        let all = (1..).zip(states).map(|(number, state)| group(number, state)).collect();
+        assert_eq!(failures(9, all), [need(1, false), need(2, true)], "only what nobody takes care of");
+        assert_eq!(failures(9, vec![group(1, Acknowledged)]), [], "somebody works on it");
+        assert_eq!(failures(9, Vec::new()), [Need::DeadLetters(9)], "not grouped yet");
+        assert_eq!(failures(0, vec![group(1, Open)]), [], "parked messages are in the list already");
+        let many = failures(99, (1..=6).map(|number| group(number, Open)).collect());
+        assert_eq!((many.len(), many.last()), (6, Some(&Need::MoreGroups)));
+        let shown = shown_need(Language::English, Terms::of(Language::English), &need(1, false));
+        assert_eq!(shown.title, "orders: BROKER_5XX no such symbol \"…\". Open messages: 3,412");
+        assert_eq!(shown.href, format!("/dead-letters/groups/{}", Uuid::from_u128(1)));
     }
 }

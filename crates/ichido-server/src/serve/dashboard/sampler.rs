@@ -13,6 +13,7 @@ use ichido_http::clock;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::error::StoreError;
 use ichido_store::facts::PublishedQueue;
+use ichido_store::failure_group::FailureGroup;
 
 use super::super::alerts::{self, Alert};
 use super::super::api::ApiState;
@@ -24,6 +25,8 @@ use super::cached::Cached;
 pub(super) const FRESH: Duration = Duration::from_secs(1);
 /// Maximum dead letters that are counted; more are shown as `100+`.
 pub(super) const MAX_COUNTED: u32 = 100;
+/// Maximum failure groups that the overview lists; the page of dead letters has them all.
+pub(super) const MAX_GROUPS_SHOWN: u32 = 5;
 
 /// The state of the store at one time.
 pub(super) struct Sample {
@@ -37,6 +40,8 @@ pub(super) struct Sample {
     pub(super) alerts: Vec<Alert>,
     /// Open dead letters of each queue, up to [`MAX_COUNTED`] in all.
     letters: usize,
+    /// Those that need a person most; one more than are shown.
+    pub(super) groups: Vec<FailureGroup>,
     /// Requests of unknown outcome.
     pub(super) unknown_keys: u64,
     /// How far the store's clock is ahead of this machine's.
@@ -57,6 +62,7 @@ impl Sample {
             nodes: current_nodes(api).await?,
             alerts: alerts::firing(api).await?,
             letters: api.store.dead_letters().page(&open, None, MAX_COUNTED).await?.len(),
+            groups: api.store.failure_groups().list(None, MAX_GROUPS_SHOWN + 1).await?,
             unknown_keys: unknown.iter().map(|known| known.count).sum(),
             ahead_micros,
         })
@@ -115,6 +121,16 @@ impl Sample {
         unknown_keys: u64,
     ) -> Self {
         let published = published.iter().map(|name| (*name).to_owned()).collect();
-        Self { queues, published, facts: Vec::new(), nodes, alerts, letters, unknown_keys, ahead_micros: 0 }
+        Self {
+            queues,
+            published,
+            facts: Vec::new(),
+            nodes,
+            alerts,
+            letters,
+            groups: Vec::new(),
+            unknown_keys,
+            ahead_micros: 0,
+        }
     }
 }

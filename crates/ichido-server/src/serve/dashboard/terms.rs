@@ -84,6 +84,12 @@ terms! {
     possibly_billed_twice, "concepts.md",
         "Possibly billed twice": "A call to a model whose response was lost: it may have been billed, and its question was asked again. Repeating it harms nothing, so Ichido repeats it and counts it.",
         "二重課金の可能性": "応答が失われたモデル呼び出しで、課金された可能性があり、同じ質問をもう一度行いました。繰り返しても害はないため、再実行して数えます。";
+    failure_group, "guides/dead-letters.md",
+        "Failure group": "The dead and parked messages of one queue with the same error; numbers, ids, times and quoted text do not count. A worker updates the groups every few seconds.",
+        "失敗グループ": "同じキューで同じエラーになったデッドと保留のメッセージです(数値、ID、時刻、引用部分の違いは無視)。ワーカーが数秒ごとに更新します。";
+    canary, "guides/dead-letters.md",
+        "Canary": "A bulk operation that sends 1 % of the messages first, then 5 %, 25 % and the rest, each after the messages before it were sent. It halts if too many fail, so a cause that was not repaired costs little.",
+        "カナリア": "まず 1 %、次に 5 %、25 %、残りの順に、前の段階の送信を確認しながら進む一括操作です。失敗が多いと止まるので、原因が直っていなくても影響は小さく済みます。";
 }
 
 #[cfg(test)]

@@ -269,7 +269,6 @@ texts! {
     no_dead: "No dead letters. Messages that Ichido gives up on appear here, with the reason and what you can do.", "デッドレターはありません。配信を断念したメッセージが、理由と対処とともにここに表示されます。";
     no_parked: "Nothing is parked. A message is parked if nobody knows whether it took effect.", "保留はありません。効果があったか分からないメッセージがここに表示されます。";
     no_discarded: "Nothing was discarded.", "破棄されたものはありません。";
-    bulk_hint: "Many at once, with a preview and a canary:", "まとめて操作(事前確認とカナリア付き):";
     no_alerts: "No alert has fired. Alerts watch dead letters, waiting times and failures, and tell a webhook or Slack.", "アラートは発生していません。デッドレター、待ち時間、失敗を監視し、Webhook や Slack に通知します。";
     firing: "firing", "発生中";
     resolved: "resolved", "解消";
