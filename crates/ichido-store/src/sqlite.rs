@@ -314,6 +314,11 @@ pub(crate) async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'st
     Ok(pool.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?)
 }
 
+/// Begins the same and marks it by a savepoint, which ends with it and is not there in a transaction that was begun in its place.
+pub(crate) async fn begin_marked(pool: &SqlitePool) -> Result<Transaction<'static, Database>, StoreError> {
+    Ok(pool.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE; SAVEPOINT ichido_transaction").await?)
+}
+
 /// Replaces connections whose transaction ended by itself.
 ///
 /// SQLite itself rolls back when the disk is full or fails, and sqlx then miscounts open transactions forever.

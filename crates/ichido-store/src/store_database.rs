@@ -32,6 +32,11 @@ pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: Caller
     ///
     /// One that has ended on SQLite is begun again, so that its owner can roll it back and the connection stays usable.
     fn state_of(transaction: &mut Self::Connection) -> BoxFuture<'_, TransactionState>;
+
+    /// Returns the same when nothing but its settlement and its end will follow. One that was begun in its place has ended it too.
+    ///
+    /// On SQLite this releases the savepoints that are open.
+    fn last_state_of(transaction: &mut Self::Connection) -> BoxFuture<'_, TransactionState>;
 }
 
 mod sealed {
@@ -70,6 +75,10 @@ impl StoreDatabase for Postgres {
     fn state_of(transaction: &mut PgConnection) -> BoxFuture<'_, TransactionState> {
         Box::pin(async move { TransactionState::on_postgres(transaction).await })
     }
+
+    fn last_state_of(transaction: &mut PgConnection) -> BoxFuture<'_, TransactionState> {
+        Self::state_of(transaction)
+    }
 }
 
 impl StoreDatabase for Sqlite {
@@ -87,7 +96,7 @@ impl StoreDatabase for Sqlite {
     }
 
     fn begin(pool: &Pool<Self>) -> StoreFuture<'_, Transaction<'static, Self>> {
-        Box::pin(async move { crate::sqlite::begin_immediate(pool).await })
+        Box::pin(async move { crate::sqlite::begin_marked(pool).await })
     }
 
     const ROLLS_BACK_BY_ITSELF: bool = true;
@@ -98,6 +107,21 @@ impl StoreDatabase for Sqlite {
             match sqlx::query(probe).execute(transaction).await {
                 Ok(_) => TransactionState::Ended,
                 Err(_) => TransactionState::Open,
+            }
+        })
+    }
+
+    fn last_state_of(transaction: &mut SqliteConnection) -> BoxFuture<'_, TransactionState> {
+        Box::pin(async move {
+            let release = include_str!("sqlite/sql/transaction_release.sql");
+            match sqlx::query(release).execute(&mut *transaction).await {
+                Err(sqlx::Error::Database(error)) if error.message().starts_with("no such savepoint") => {
+                    // Begun again if there is none. In one that its user began there is nothing to do.
+                    Self::state_of(transaction).await;
+                    TransactionState::Ended
+                }
+                // Any other error is of a connection that broke, and what is not committed is rolled back with it.
+                _ => TransactionState::Open,
             }
         })
     }

@@ -253,7 +253,7 @@ impl<DB: StoreDatabase> EndedTx<DB> {
     /// Returns the open transaction for its settlement. It begins now if the handler did not use it; otherwise it must not have ended.
     async fn connection_to_settle(&mut self) -> Result<Begun<'_, DB::Connection>, StoreError> {
         match &mut self.open {
-            Some(open) => open.check_for_write().await?,
+            Some(open) => open.check_for_settlement().await?,
             None => self.open = Some(OpenTransaction::begin(&self.tx.0.pool).await?),
         }
         // Unreachable: it is open.

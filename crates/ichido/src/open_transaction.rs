@@ -25,22 +25,31 @@ pub(crate) struct OpenTransaction<DB: StoreDatabase> {
     has_ended: bool,
     /// Our last statement found it open, and no other has run since: there is nothing to ask.
     is_known_open: bool,
+    /// It was asked for the last time, which on SQLite removes the mark.
+    is_unmarked: bool,
 }
 
 impl<DB: StoreDatabase> OpenTransaction<DB> {
     pub(crate) async fn begin(pool: &Pool<DB>) -> Result<Self, StoreError> {
-        Ok(Self { inner: DB::begin(pool).await?, has_ended: false, is_known_open: true })
+        let inner = DB::begin(pool).await?;
+        Ok(Self { inner, has_ended: false, is_known_open: true, is_unmarked: false })
     }
 
     /// Fails if a write would now commit on its own. On PostgreSQL asking costs a round trip, so it is not asked: see
     /// [`OpenTransaction::begun`].
-    pub(crate) async fn check_for_write(&mut self) -> Result<(), StoreError> {
+    #[cfg(feature = "worker")]
+    async fn check_for_write(&mut self) -> Result<(), StoreError> {
+        if DB::ROLLS_BACK_BY_ITSELF { self.state().await.check() } else { Ok(()) }
+    }
+
+    /// The same for the settlement, which is its last write.
+    pub(crate) async fn check_for_settlement(&mut self) -> Result<(), StoreError> {
         if DB::ROLLS_BACK_BY_ITSELF { self.check().await } else { Ok(()) }
     }
 
-    /// Fails if it has ended, or can only be rolled back.
+    /// Fails if it has ended, or can only be rolled back. Nothing but our own statements may follow.
     pub(crate) async fn check(&mut self) -> Result<(), StoreError> {
-        self.state().await.check()
+        self.last_state().await.check()
     }
 
     /// Enqueues messages, unless it has ended.
@@ -51,9 +60,10 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Enqueued>, StoreError> {
         self.check_for_write().await?;
+        let was_known_open = self.is_known_open;
         let enqueued = store.messages().enqueue_all_in(&mut self.begun(), messages).await?;
-        // Without a message there was no statement.
-        self.is_known_open = !enqueued.is_empty();
+        // Without a message there was no statement. On SQLite none tells this transaction from another.
+        self.is_known_open = was_known_open || (!DB::ROLLS_BACK_BY_ITSELF && !enqueued.is_empty());
         Ok(enqueued)
     }
 
@@ -63,14 +73,28 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
         Begun(&mut self.inner)
     }
 
+    #[cfg(feature = "worker")]
     async fn state(&mut self) -> TransactionState {
+        self.ask(false).await
+    }
+
+    async fn last_state(&mut self) -> TransactionState {
+        self.ask(true).await
+    }
+
+    async fn ask(&mut self, is_last: bool) -> TransactionState {
         if self.has_ended {
             return TransactionState::Ended;
         }
         if self.is_known_open {
             return TransactionState::Open;
         }
-        let state = DB::state_of(&mut self.inner).await;
+        let state = if is_last && !self.is_unmarked {
+            self.is_unmarked = true;
+            DB::last_state_of(&mut self.inner).await
+        } else {
+            DB::state_of(&mut self.inner).await
+        };
         if state == TransactionState::Ended {
             tracing::error!(
                 "a transaction had ended before its commit; run no COMMIT or ROLLBACK in it, and look for a full disk"
@@ -89,7 +113,7 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
     /// Waits for it, unless a statement runs for too long: that one is rolled back when it ends.
     pub(crate) async fn roll_back(mut self) -> bool {
         let ending = tokio::spawn(async move {
-            let had_ended = self.state().await == TransactionState::Ended;
+            let had_ended = self.last_state().await == TransactionState::Ended;
             if let Err(error) = self.inner.rollback().await {
                 tracing::debug!(%error, "rollback failed; the database rolls back automatically");
             }

@@ -229,6 +229,37 @@ async fn nothing_is_enqueued_after_the_application_rolled_back() {
     assert_eq!(shop.mails().await, [receipt(4, "fig"), receipt(5, "date")]);
 }
 
+/// SQLite says that a transaction is open, but not which.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transaction_begun_in_place_of_ours_does_not_commit_on_sqlite() {
+    let shop = Shop::<Sqlite>::open().await;
+    for (ending, enqueues) in [
+        ("ROLLBACK; BEGIN", true),
+        ("ROLLBACK; BEGIN", false),
+        ("COMMIT; BEGIN", true),
+        ("COMMIT; BEGIN", false),
+    ] {
+        let mut tx = shop.ichido.begin().await.unwrap();
+        sqlx::raw_sql(ending).execute(&mut *tx).await.unwrap();
+        if enqueues {
+            tx.enqueue(&receipt(1, "apple")).await.unwrap();
+        }
+        let refused = tx.commit().await.unwrap_err();
+        assert!(format!("{refused:?}").contains("has ended before its commit"), "{ending}: {refused:?}");
+    }
+    assert_eq!(shop.mails().await, []);
+    // The connections are usable, and so are savepoints.
+    for order in 2..=4 {
+        let mut tx = shop.ichido.begin().await.unwrap();
+        sqlx::raw_sql("SAVEPOINT s").execute(&mut *tx).await.unwrap();
+        tx.enqueue(&receipt(1, "apple")).await.unwrap();
+        sqlx::raw_sql("ROLLBACK TO s").execute(&mut *tx).await.unwrap();
+        tx.enqueue(&receipt(order, "pear")).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    assert_eq!(shop.mails().await, [receipt(2, "pear"), receipt(3, "pear"), receipt(4, "pear")]);
+}
+
 /// The enqueue has just found the transaction open, so its commit sends nothing but COMMIT.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commit_after_an_enqueue_does_not_ask_again() {

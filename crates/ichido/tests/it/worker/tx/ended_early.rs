@@ -9,7 +9,7 @@ use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 
 use super::super::fixture::{WorkerFixture, both_databases, in_time};
-use super::business::{Business, Order};
+use super::business::{Business, Order, Receipt};
 use super::{handler, place, start};
 
 /// More than the business has connections.
@@ -62,6 +62,29 @@ async fn second_transaction_of_a_handler_parks_the_message_on_postgres() {
             assert_eq!((row.attempts, row.effect), (1, Effect::Unknown), "order {n}");
         }
         business.assert_orders(&[1]).await;
+    })
+    .await;
+}
+
+/// SQLite says that a transaction is open, but not which.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn second_transaction_of_a_handler_parks_the_message_on_sqlite() {
+    in_time(WorkerFixture::sqlite().await, |fixture| async move {
+        let business = Business::open(&fixture).await;
+        let _worker = start(&fixture, &business, |_, job, tx| async move {
+            let n = job.payload.n;
+            tx.order(n).await?;
+            tx.execute(if n == 1 { "ROLLBACK; BEGIN" } else { "COMMIT; BEGIN" }).await?;
+            // Its statement finds a transaction open.
+            tx.enqueue(&Receipt { order: n }).await?;
+            if n == 3 { Err(JobError::retry("the printer is on fire")) } else { Ok(()) }
+        });
+        for n in 1..=3 {
+            let id = fixture.put_in(Order { n }.draft()).await;
+            let row = fixture.until(id, StateName::Parked).await;
+            assert_eq!((row.attempts, row.effect), (1, Effect::Unknown), "order {n}");
+        }
+        business.assert_orders(&[2, 3]).await;
     })
     .await;
 }
