@@ -31,6 +31,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use ichido_core::digest::{self, Digest};
 use ichido_core::json::CanonicalForm;
 use ichido_core::key::{IdempotencyKey, KeyError};
 use ichido_core::retry::Retry;
@@ -61,7 +62,7 @@ pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// When failed attempts are repeated, and how often. All types of a queue have the same.
     const RETRY: Retry = Retry::ORDER;
 
-    /// The window in which equal payloads are one message, whatever their keys.
+    /// The window in which equal payloads of this type are one message, whatever their keys.
     // Spec: A7.
     const SAME_CONTENT_WITHIN: Option<Duration> = None;
 
@@ -187,15 +188,27 @@ fn draft<M: Message>(message: &M) -> Result<NewMessage, EnqueueError> {
     let request = serde_json::to_vec(message).map_err(|error| EnqueueError::Payload(error.into()))?;
     let request = RequestBody::new(content_type::<M>()?, request, CanonicalForm::default())
         .map_err(|invalid| EnqueueError::Payload(invalid.error.into()))?;
-    let content = *request.digest();
     let identity = message.identity().unwrap_or_else(|| IDENTITY_DEFAULT.to_owned());
     Ok(NewMessage {
         item: message.item(),
         priority: M::PRIORITY,
         max_attempts: M::RETRY.max_attempts,
-        same_content: M::SAME_CONTENT_WITHIN.map(|window| SameContent { content, window }),
+        same_content: M::SAME_CONTENT_WITHIN
+            .map(|window| SameContent { content: content::<M>(&request), window }),
         ..NewMessage::new(queue, &identity, IdempotencyKey::parse(&key)?, request)
     })
+}
+
+/// Returns what a content window compares: the payload, and the type if it has a name. Two types of a queue may have equal
+/// payloads, and are two kinds of work.
+// Spec: A7, H4.
+fn content<M: Message>(request: &RequestBody) -> Digest {
+    let payload = *request.digest();
+    if M::TYPE.is_none() {
+        return payload;
+    }
+    let media_type = digest::media_type(request.content_type());
+    Digest::of_bytes(&[media_type.as_bytes(), b"\n", payload.as_bytes()].concat())
 }
 
 /// Returns the media type of a type's messages.

@@ -59,6 +59,25 @@ impl Message for Newsletter {
     const SAME_CONTENT_WITHIN: Option<Duration> = Some(LONG);
 }
 
+/// Two types of one queue, compared by content.
+macro_rules! compared_type {
+    ($name:ident, $type:literal) => {
+        #[derive(Serialize, Deserialize)]
+        struct $name {
+            order: i64,
+        }
+
+        impl Message for $name {
+            const QUEUE: &str = "mail";
+            const TYPE: Option<&str> = Some($type);
+            const SAME_CONTENT_WITHIN: Option<Duration> = Some(LONG);
+        }
+    };
+}
+
+compared_type!(Placed, "order.placed");
+compared_type!(Cancelled, "order.cancelled");
+
 fn receipt(order: i64, item: &str) -> Receipt {
     Receipt { order, item: item.to_owned() }
 }
@@ -446,6 +465,21 @@ both_databases! {
         assert_eq!((row.key.as_str(), row.identity.as_str(), row.priority), ("other", "ann", 0));
         assert_eq!((row.status, row.next_attempt), (StateName::Queued, Some(row.created_at.plus(LONG))));
         assert!(matches!(shop.ichido.enqueue(&receipt(1, "apple")).await.unwrap(), Enqueued::New { .. }));
+    }
+
+    /// They are two kinds of work, and one of them would be lost.
+    #[test]
+    async fn equal_payloads_of_two_types_are_two_messages(shop: Shop) {
+        let placed = shop.ichido.enqueue(&Placed { order: 1 }).await.unwrap();
+        let Enqueued::New { id } = placed else { unreachable!("{placed:?}") };
+        let cancelled = shop.ichido.enqueue(&Cancelled { order: 1 }).await.unwrap();
+        assert!(matches!(cancelled, Enqueued::New { .. }), "{cancelled:?}");
+        assert_eq!(shop.ichido.enqueue(&Placed { order: 1 }).await.unwrap(), Enqueued::SameContent { id });
+        let mut tx = shop.ichido.begin().await.unwrap();
+        assert_eq!(tx.enqueue(&Placed { order: 1 }).await.unwrap(), Enqueued::SameContent { id });
+        assert!(matches!(tx.enqueue(&Cancelled { order: 2 }).await.unwrap(), Enqueued::New { .. }));
+        assert!(matches!(tx.enqueue(&Placed { order: 2 }).await.unwrap(), Enqueued::New { .. }));
+        tx.commit().await.unwrap();
     }
 
     #[test]
