@@ -185,7 +185,7 @@ pub struct TxGuard<DB: StoreDatabase> {
 impl<DB: StoreDatabase> TxGuard<DB> {
     /// Enqueues a message in the transaction: it is sent only if the handler's work commits.
     ///
-    /// Its queue is woken after the commit.
+    /// Its queue is woken after the commit. Return an error with `?`: otherwise the handler's work commits without the message.
     pub async fn enqueue(&mut self, message: impl Into<Draft>) -> Result<Enqueued, EnqueueError> {
         let message = message.into().into_message()?;
         // Unreachable: one message has one outcome.
@@ -193,6 +193,8 @@ impl<DB: StoreDatabase> TxGuard<DB> {
     }
 
     /// Enqueues many messages in the transaction. Returns the outcomes in the same order.
+    ///
+    /// Return an error with `?`: some of the messages may be in the transaction.
     ///
     /// At most [`MAX_ENQUEUE`](ichido_store::message::limits::MAX_ENQUEUE) messages and 64 MiB in one call; more are refused, and none
     /// is enqueued.

@@ -234,9 +234,11 @@ fn is_type_name(name: &str) -> bool {
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {
-    /// The key was used before for another payload. Nothing was enqueued: roll back.
+    /// The key was used before for another payload. The message was not enqueued; other messages of the same call may be in the
+    /// transaction: roll back.
     #[error(
-        "the key was used before for another payload, by message {id}; nothing was enqueued; use another key"
+        "the key was used before for another payload, by message {id}; this message was not enqueued; roll back, or use \
+            another key"
     )]
     KeyConflict {
         /// The message that has the key.
