@@ -75,19 +75,30 @@ pub(crate) fn is_inside() -> bool {
     COST.try_with(|_| ()).is_ok()
 }
 
-/// Measures a statement of a page. Outside of one it does nothing.
-pub(crate) struct StatementTimer(Option<Instant>);
+/// Measures a statement of a page until dropped, so one that fails counts too. Outside of a page it does nothing.
+pub(crate) struct StatementTimer {
+    name: &'static str,
+    sql: &'static str,
+    rows: u64,
+    started: Option<Instant>,
+}
 
 impl StatementTimer {
-    pub(crate) fn start() -> Self {
-        Self(is_inside().then(Instant::now))
+    pub(crate) fn start(name: &'static str, sql: &'static str) -> Self {
+        Self { name, sql, rows: 0, started: is_inside().then(Instant::now) }
     }
 
-    /// Counts the statement.
-    pub(crate) fn stop(self, name: &'static str, sql: &'static str, rows: u64) {
-        let Some(started) = self.0 else { return };
-        let run = RunStatement { name, sql, rows, took: started.elapsed() };
-        // It cannot be borrowed: nothing here awaits or calls back.
+    /// Notes how many rows the statement returned or changed.
+    pub(crate) fn rows(&mut self, rows: u64) {
+        self.rows = rows;
+    }
+}
+
+impl Drop for StatementTimer {
+    fn drop(&mut self) {
+        let Some(started) = self.started else { return };
+        let run = RunStatement { name: self.name, sql: self.sql, rows: self.rows, took: started.elapsed() };
+        // It is not borrowed: nothing here awaits or calls back. A page that was cancelled has no cost any more.
         let _ = COST.try_with(|cost| cost.borrow_mut().add(run));
     }
 }
@@ -97,7 +108,7 @@ mod tests {
     use super::*;
 
     fn run(name: &'static str, rows: u64) {
-        StatementTimer::start().stop(name, "SELECT 1", rows);
+        StatementTimer::start(name, "SELECT 1").rows(rows);
     }
 
     #[tokio::test(start_paused = true)]

@@ -260,7 +260,7 @@ impl DbConnection<'_> {
         statement: Statement,
         values: &[SqlValue<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        let timer = StatementTimer::start();
+        let mut timer = StatementTimer::start(statement.name, self.text_of(statement));
         let found: Vec<Row> = match self {
             Self::Postgres(connection, skew) => {
                 let rows = statement.on_postgres(values, *skew).fetch_all(&mut **connection).await?;
@@ -271,7 +271,7 @@ impl DbConnection<'_> {
                 rows.into_iter().map(Row::Sqlite).collect()
             }
         };
-        timer.stop(statement.name, self.text_of(statement), found.len() as u64);
+        timer.rows(found.len() as u64);
         Ok(found)
     }
 
@@ -280,7 +280,7 @@ impl DbConnection<'_> {
         statement: Statement,
         values: &[SqlValue<'_>],
     ) -> Result<Option<Row>, StoreError> {
-        let timer = StatementTimer::start();
+        let mut timer = StatementTimer::start(statement.name, self.text_of(statement));
         let found = match self {
             Self::Postgres(connection, skew) => {
                 let query = statement.on_postgres(values, *skew);
@@ -291,7 +291,7 @@ impl DbConnection<'_> {
                 query.fetch_optional(&mut **connection).await?.map(Row::Sqlite)
             }
         };
-        timer.stop(statement.name, self.text_of(statement), u64::from(found.is_some()));
+        timer.rows(u64::from(found.is_some()));
         Ok(found)
     }
 
@@ -309,7 +309,7 @@ impl DbConnection<'_> {
         statement: Statement,
         values: &[SqlValue<'_>],
     ) -> Result<u64, StoreError> {
-        let timer = StatementTimer::start();
+        let mut timer = StatementTimer::start(statement.name, self.text_of(statement));
         let changed = match self {
             Self::Postgres(connection, skew) => {
                 statement.on_postgres(values, *skew).execute(&mut **connection).await?.rows_affected()
@@ -318,7 +318,7 @@ impl DbConnection<'_> {
                 statement.on_sqlite(values, *now).execute(&mut **connection).await?.rows_affected()
             }
         };
-        timer.stop(statement.name, self.text_of(statement), changed);
+        timer.rows(changed);
         Ok(changed)
     }
 
