@@ -9,6 +9,7 @@ pub mod body_key;
 pub mod config;
 pub mod environment;
 mod error;
+mod instance;
 mod labels;
 mod limits;
 pub mod part_file;

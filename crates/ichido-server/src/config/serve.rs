@@ -9,6 +9,7 @@ use ichido_http::server::tls::TlsFiles;
 use ichido_http::url::HttpUrl;
 
 use super::document::Section;
+use crate::instance::{Instance, InstanceColour, MAX_NAME_CHARS};
 use crate::limits::RequestLimits;
 
 /// The default address: this machine only.
@@ -32,6 +33,8 @@ pub struct ServeConfig {
     pub(crate) request_limits: RequestLimits,
     /// The boundary files to show.
     pub(crate) boundaries: Arc<[Boundary]>,
+    /// Its name and colour on the dashboard.
+    pub(crate) instance: Instance,
 }
 
 impl ServeConfig {
@@ -75,7 +78,15 @@ pub(super) fn read(section: &Section<'_>) -> ServeConfig {
         .and_then(|url| section.checked("public_url", HttpUrl::parse_base(&url)))
         .map(|(url, _)| url);
     let listen = listen.unwrap_or(LISTEN_DEFAULT);
-    ServeConfig { listen, limits, tls, public_url, request_limits, boundaries }
+    ServeConfig { listen, limits, tls, public_url, request_limits, boundaries, instance: instance(section) }
+}
+
+fn instance(section: &Section<'_>) -> Instance {
+    let name = section.get::<String>("name");
+    if name.as_ref().is_some_and(|name| MAX_NAME_CHARS < name.chars().count()) {
+        section.report("name", format!("has more than {MAX_NAME_CHARS} characters; write a shorter name"));
+    }
+    Instance { name, colour: section.word("colour", InstanceColour::parse).unwrap_or_default() }
 }
 
 /// Reads the boundary files, and reports each that cannot be read.

@@ -24,6 +24,7 @@ use super::retry::PRESETS;
 use super::setting::Absent::{Is, Members, Required, Unset};
 use super::setting::Variable::{self, Elsewhere};
 use super::setting::{Setting, SettingTable};
+use crate::instance::COLOURS;
 use crate::limits::{
     MAX_BATCH_BYTES, MAX_BATCH_LINES, MAX_BODY_BYTES, MAX_LISTENERS, MIN_HEAD_BYTES, MIN_HEADERS,
 };
@@ -92,6 +93,10 @@ const SERVE: &[Setting] = settings! {
         "Certificate and key, for HTTPS. The files are read again within 10 seconds after they change."
     "public_url": Text, Unset("https://ichido.example.com");
         "URL at which callers reach the server. If it is https without `tls`, a proxy in front of the server encrypts."
+    "name": Text, Unset("orders, production");
+        "Name of this server, which the dashboard shows in the header and the title of every page; at most 40 characters. If unset, it shows the host of its address."
+    "colour": Word(&words(&COLOURS)), Is("blue");
+        "Colour of the header and the icon of the dashboard, so production looks different from a test."
     "boundaries": Texts, Unset("[\"boundaries/bff_to_gateway.json\", \"boundaries/adapter.json\"]");
         "Boundary files, relative to this file's folder, which `GET /v1/boundaries` and the dashboard show with the findings of `ichido check`. A finding does not keep the server from starting. A change needs a restart."
     "max_connections": Count(1, MAX_COUNT), Is("1024");

@@ -120,6 +120,7 @@ fn every_setting_in_the_commented_file_is_accepted() {
     assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by max_connections");
     assert_eq!(config.serve.boundaries.len(), 2, "examples too");
     config.serve.boundaries = Arc::default();
+    assert_eq!(config.serve.instance.name.take().as_deref(), Some("orders, production"));
     assert!(config.serve.tls.take().is_some() && config.serve.public_url.take().is_some());
     assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
     // Settings that are shown as absent show their default.
@@ -130,6 +131,15 @@ fn every_setting_in_the_commented_file_is_accepted() {
     assert!(!config.queues[0].redact.is_empty());
     let shown = QueueConfig { start_marks: None, redact: Redaction::NONE, ..config.queues[0].clone() };
     assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
+}
+
+#[test]
+fn an_instance_has_a_short_name_and_a_known_colour() {
+    let problem = |line: &str| problems_of(&format!("[serve]\n{line}\n")).join("\n");
+    let long = problem(&format!("name = \"{}\"", "n".repeat(41)));
+    assert!(long.contains("more than 40 characters; write a shorter name"), "{long}");
+    let colour = problem("colour = \"gray\"");
+    assert!(colour.contains("unknown value \"gray\"") && colour.contains("grey"), "{colour}");
 }
 
 #[test]

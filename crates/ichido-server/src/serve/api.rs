@@ -33,6 +33,7 @@ use super::{
     health, keys, messages, openapi, operations, parallelism, queues, replace, search, series, steps,
 };
 use crate::config::{Config, Intake, did_you_mean};
+use crate::instance::Instance;
 use crate::limits::RequestLimits;
 
 /// Hides nothing.
@@ -66,6 +67,8 @@ pub(super) struct ApiState {
     pub(super) feed: Feed,
     /// The boundary files, with what the rules find in them.
     pub(super) boundaries: LoadedBoundaries,
+    /// Its name and colour on the dashboard.
+    pub(super) instance: Instance,
     /// How long finished messages are kept.
     pub(super) keep_finished: Duration,
     pub(super) metrics: PrometheusHandle,

@@ -1,8 +1,9 @@
 //! The dashboard: was it done, what needs me, what do I press.
 //!
 //! Guarantee: a page shows and changes only what the API allows the same token. All reading and every single action work without
-//! JavaScript. What people stored is shown as text and never as markup. A page makes a fixed number of statements, and what all pages
-//! share is sampled once for all viewers. A form of another origin changes nothing.
+//! JavaScript. What people stored is shown as text and never as markup. A page makes a fixed number of statements, over connections of
+//! its own and each with a time limit, and says what they cost; what all pages share is sampled once for all viewers. A form of another
+//! origin changes nothing.
 //!
 //! Start at `routes`, the table of all pages with the role that each needs. `shell` is the frame around a page, `call` asks the API, and
 //! `was_it_done` answers the main question. The templates are in `templates`.
@@ -26,6 +27,7 @@ mod dead_letters;
 mod destinations;
 mod failure_groups;
 mod filter;
+mod frame_texts;
 mod help;
 mod json_text;
 mod language;
@@ -40,19 +42,23 @@ mod moments;
 mod nodes;
 mod operation;
 mod overview;
+mod page_cost;
 mod queue;
 mod queues;
 mod same_origin;
 mod sampler;
 mod session;
+mod shared_reads;
 mod shell;
 mod sign_in;
+mod suggestions;
 mod terms;
 mod texts;
 mod timeline;
 mod was_it_done;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -60,9 +66,10 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, Uri};
 use ichido_http::clock;
-use ichido_store::Store;
+use ichido_store::{Store, page_reads};
+use tokio::time::{Instant, timeout};
 
 use super::access::Access;
 use super::api::{self, ApiState};
@@ -74,7 +81,12 @@ use chart_data::ChartData;
 use language::Language;
 use sampler::Sampler;
 use session::Sessions;
+use shared_reads::SharedReads;
 use shell::{PageRefusal, Visitor};
+use texts::fill;
+
+/// Maximum time for a page. A form is not cut off: its action would be done in part, as far as the person knows.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Only our own files, and no script or style inside a page.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -96,6 +108,7 @@ struct Dashboard {
     sessions: Sessions,
     sampler: Sampler,
     charts: ChartData,
+    shared_reads: SharedReads,
     /// The path before all pages; empty at the root.
     base: String,
 }
@@ -119,6 +132,7 @@ pub(super) fn pages(api: Arc<ApiState>, access: Arc<Access>, base: &str) -> Rout
         sessions: Sessions::default(),
         sampler: Sampler::default(),
         charts: ChartData::default(),
+        shared_reads: SharedReads::default(),
         base: base.to_owned(),
     });
     let mut router = Router::new();
@@ -200,10 +214,39 @@ async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let mut visitor = dashboard.visitor(&request);
+    let mut visitor = dashboard.visitor(&mut request);
+    let is_refresh = shared_reads::is_refresh(request.headers());
+    let page = async {
+        if request.method() != Method::GET {
+            return admitted(&dashboard, needs, &mut visitor, request, next).await;
+        }
+        let page = Box::pin(admitted(&dashboard, needs, &mut visitor, request, next));
+        match timeout(PAGE_TIMEOUT, page).await {
+            Ok(response) => response,
+            Err(_) => dashboard.failure(&visitor, too_slow(&visitor)),
+        }
+    };
+    page_reads::for_page(shared_reads::sharing(is_refresh, page)).await
+}
+
+/// Returns why a page was stopped.
+fn too_slow(visitor: &Visitor) -> PageRefusal {
+    let limit = moments::duration(PAGE_TIMEOUT);
+    let text = fill(frame_texts::Texts::of(visitor.language).page_slow, &[("limit", &limit)]);
+    tracing::warn!(limit, "page of the dashboard stopped");
+    Problem::new(Code::StoreUnavailable, text).into()
+}
+
+async fn admitted(
+    dashboard: &Dashboard,
+    needs: Needs,
+    visitor: &mut Visitor,
+    mut request: Request,
+    next: Next,
+) -> Response {
     if request.method() == Method::POST && !same_origin::is_same_origin(request.uri(), request.headers()) {
         let problem = Problem::new(Code::OriginNotAllowed, visitor.t().origin_wrong);
-        return dashboard.failure(&visitor, problem.into());
+        return dashboard.failure(visitor, problem.into());
     }
     let caller = dashboard.caller(request.uri(), request.headers()).await;
     let checked = caller.and_then(|caller| {
@@ -217,30 +260,44 @@ async fn admit(
         Ok(caller) => visitor.caller = Some(caller),
         Err(_) if needs == Needs::Nothing => (),
         Err(problem) if problem.code == Code::TokenMissing => {
-            return sign_in::redirect(&dashboard, &request, &visitor);
+            return sign_in::redirect(dashboard, &request, visitor);
         }
-        Err(problem) => return dashboard.failure(&visitor, problem.into()),
+        Err(problem) => return dashboard.failure(visitor, problem.into()),
     }
     request.extensions_mut().insert(visitor.clone());
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<PageRefusal>() {
-        Some(refusal) => dashboard.failure(&visitor, refusal),
+        Some(refusal) => dashboard.failure(visitor, refusal),
         None => response,
     }
 }
 
 impl Dashboard {
-    fn visitor(&self, request: &Request) -> Visitor {
+    /// Returns who sends a request. The handler does not see the parameter that asks for the SQL.
+    fn visitor(&self, request: &mut Request) -> Visitor {
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        let (target, asks_for_sql) = page_cost::without_explain(target);
+        if let Some(uri) = asks_for_sql.then(|| with_target(request.uri(), &target)).flatten() {
+            *request.uri_mut() = uri;
+        }
         let here = target.strip_prefix(&self.base).filter(|here| here.starts_with('/')).unwrap_or("/");
         Visitor {
             language: Language::of(request.headers()),
             host: same_origin::host(request.uri(), request.headers()).unwrap_or_default().to_owned(),
             here: here.to_owned(),
             now: self.sampler.now(clock::now()),
+            started: Instant::now(),
+            asks_for_sql,
             caller: None,
         }
     }
+}
+
+/// Returns an address with another path and query.
+fn with_target(uri: &Uri, target: &str) -> Option<Uri> {
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(target.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// Adds the headers that keep a page to itself.

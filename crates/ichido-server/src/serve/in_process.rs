@@ -156,6 +156,7 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
         operations: Arc::new(BulkRunner::default()),
         feed: Feed::new(request_limits.max_listeners),
         boundaries: LoadedBoundaries::new(config.map(|config| &*config.serve.boundaries).unwrap_or_default()),
+        instance: config.map(|config| config.serve.instance.clone()).unwrap_or_default(),
         keep_finished: config.map_or(KEEP_FINISHED_DEFAULT, |config| config.worker.keep_finished),
         // A command serves no metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),

@@ -77,10 +77,7 @@ async fn act(
     let body = Value::Object(members.collect::<Map<String, Value>>()).to_string();
     let target = format!("/v1/messages/{id}/{action}");
     match dashboard.call(visitor.caller()?, Method::POST, &target, body).await {
-        Ok(_) => {
-            dashboard.sampler.forget();
-            Ok(see_other(&dashboard.base, &format!("/messages/{id}?did={action}")))
-        }
+        Ok(_) => Ok(see_other(&dashboard.base, &format!("/messages/{id}?did={action}"))),
         Err(refusal) if matches!(refusal.status, 400 | 409 | 422) => {
             let text = fill(visitor.t().not_done_notice, &[("why", &refusal.detail)]);
             let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::CONFLICT);
@@ -117,6 +114,5 @@ async fn set_paused(
     let queue = QueueName::parse(queue).ok_or_else(unknown_queue)?;
     let target = format!("/v1/queues/{}/{action}", queue.as_str());
     dashboard.call(visitor.caller()?, Method::POST, &target, String::new()).await?;
-    dashboard.sampler.forget();
     Ok(see_other(&dashboard.base, &format!("/queues/{}?did={action}", queue.as_str())))
 }

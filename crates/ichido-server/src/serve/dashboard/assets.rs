@@ -11,6 +11,7 @@ use http::{HeaderValue, StatusCode};
 use ichido_core::digest::Digest;
 
 use super::super::response::with_type;
+use crate::instance::{COLOURS, InstanceColour};
 
 /// A year.
 const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -18,25 +19,49 @@ const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=31536000, 
 /// The hexadecimal digits of a hash in an address.
 const HASH_CHARS: usize = 16;
 
+/// The icon, with its colour to fill in.
+const ICON: &str = include_str!("icon.svg");
+
 /// The files with their names, types and contents.
-pub(super) const FILES: [(&str, &str, &str); 3] = [
+pub(super) const FILES: [(&str, &str, &str); 2] = [
     ("dashboard.css", "text/css; charset=utf-8", include_str!("dashboard.css")),
     ("dashboard.js", "text/javascript; charset=utf-8", include_str!("dashboard.js")),
-    ("icon.svg", "image/svg+xml", include_str!("icon.svg")),
 ];
 
 /// The addresses of the files, below the dashboard's own path.
 pub(super) struct AssetPaths {
     pub(super) css: String,
     pub(super) js: String,
-    pub(super) icon: String,
 }
 
 /// The addresses, computed once.
 pub(super) static PATHS: LazyLock<AssetPaths> = LazyLock::new(|| {
-    let [css, js, icon] = FILES.map(|(name, _, content)| format!("/assets/{}", hashed(name, content)));
-    AssetPaths { css, js, icon }
+    let [css, js] = FILES.map(|(name, _, content)| format!("/assets/{}", hashed(name, content)));
+    AssetPaths { css, js }
 });
+
+/// Returns the address of the icon in a colour.
+pub(super) fn icon_path(colour: InstanceColour) -> String {
+    format!("/assets/{}", icon(colour).0)
+}
+
+/// Returns the name and the content of the icon in a colour.
+fn icon(colour: InstanceColour) -> (String, String) {
+    let content = ICON.replace("{colour}", colour_code(colour));
+    (hashed(&format!("icon-{}.svg", colour.name()), &content), content)
+}
+
+/// Returns a colour as in the style sheet, on which white can be read.
+const fn colour_code(colour: InstanceColour) -> &'static str {
+    match colour {
+        InstanceColour::Blue => "#1f5a96",
+        InstanceColour::Green => "#1a7046",
+        InstanceColour::Orange => "#8a5300",
+        InstanceColour::Red => "#ad2b2b",
+        InstanceColour::Purple => "#6d3fa8",
+        InstanceColour::Grey => "#566273",
+    }
+}
 
 /// Returns the name of a file with the hash of its content: `dashboard-1f2e3d4c5b6a7980.css`.
 fn hashed(name: &str, content: &str) -> String {
@@ -48,9 +73,14 @@ fn hashed(name: &str, content: &str) -> String {
 
 /// Returns a file by its name with the hash.
 pub(super) fn get(name: &str) -> Response {
-    let found = FILES.iter().find(|(known, _, content)| hashed(known, content) == name);
-    let Some((_, media_type, content)) = found else { return StatusCode::NOT_FOUND.into_response() };
-    let mut response = with_type(StatusCode::OK, media_type, *content);
+    let file = FILES.iter().find(|(known, _, content)| hashed(known, content) == name);
+    let file = file.map(|(_, media_type, content)| (*media_type, (*content).to_owned()));
+    let icon = || COLOURS.iter().map(|(_, colour)| icon(*colour)).find(|(known, _)| known == name);
+    let icon = || icon().map(|(_, content)| ("image/svg+xml", content));
+    let Some((media_type, content)) = file.or_else(icon) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let mut response = with_type(StatusCode::OK, media_type, content);
     response.headers_mut().insert(CACHE_CONTROL, CACHED);
     debug_assert!(response.headers().contains_key(CONTENT_TYPE));
     response
@@ -83,9 +113,58 @@ mod tests {
         assert_eq!(get("dashboard.css").status(), StatusCode::NOT_FOUND);
     }
 
+    /// The lightness of a colour such as `#1f5a96`, from 0 to 1.
+    fn luminance(code: &str) -> f64 {
+        let part = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&code[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    }
+
+    fn contrast(one: &str, other: &str) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// Returns the value of a variable in the light and in the dark.
+    fn values(name: &str) -> Vec<&'static str> {
+        let before = format!("--{name}: ");
+        let values = FILES[0].2.split(before.as_str()).skip(1).map(|rest| &rest[..7]);
+        values.filter(|value| value.starts_with('#')).collect()
+    }
+
+    #[test]
+    fn instance_colours_can_be_read_in_the_light_and_in_the_dark() {
+        for (name, colour) in COLOURS {
+            let tones = values(colour.tone());
+            let grounds = values(&format!("{}-bg", colour.tone()));
+            assert_eq!((tones.len(), grounds.len()), (2, 2), "{name}");
+            for (tone, ground) in tones.iter().zip(&grounds) {
+                assert!(4.5 <= contrast(tone, ground), "{name}: {tone} on {ground}");
+            }
+            assert_eq!(tones[0], colour_code(colour), "{name}");
+            assert!(4.5 <= contrast(colour_code(colour), "#ffffff"), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_colour_has_its_icon() {
+        let mut paths: Vec<String> = COLOURS.iter().map(|(_, colour)| icon_path(*colour)).collect();
+        for path in &paths {
+            let found = get(path.strip_prefix("/assets/").unwrap());
+            assert_eq!(
+                (found.status(), found.headers()[CONTENT_TYPE].as_bytes()),
+                (StatusCode::OK, &b"image/svg+xml"[..])
+            );
+        }
+        paths.dedup();
+        assert_eq!(paths.len(), COLOURS.len());
+    }
+
     #[test]
     fn no_file_refers_to_another_host() {
-        for (name, _, content) in FILES {
+        for (name, _, content) in FILES.into_iter().chain([("icon.svg", "", ICON)]) {
             let text = content.replace("http://www.w3.org/2000/svg", "");
             assert!(!text.contains("://"), "{name}");
         }

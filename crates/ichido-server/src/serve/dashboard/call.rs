@@ -32,11 +32,16 @@ impl Dashboard {
         let uri = Uri::try_from(target)
             .map_err(|_| Problem::new(Code::ParameterInvalid, "the address is not valid"))?;
         let mut request = Request::new(Body::from(body));
+        let is_change = method != Method::GET;
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.extensions_mut().insert(caller.clone());
         let answered: Result<Response, Infallible> = self.routes.clone().call(request).await;
+        if is_change {
+            self.sampler.forget();
+            self.shared_reads.forget();
+        }
         let response = answered.unwrap_or_else(|never| match never {});
         if response.status().is_client_error() || response.status().is_server_error() {
             let status = response.status();
@@ -46,14 +51,17 @@ impl Dashboard {
         Ok(response)
     }
 
-    /// Reads a document of the API.
+    /// Reads a document of the API. Pages that refresh themselves at the same time share it.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         caller: &ApiCaller,
         target: &str,
     ) -> Result<T, PageRefusal> {
-        let response = self.call(caller, Method::GET, target, String::new()).await?;
-        let bytes = collect(response).await?;
+        let read = async {
+            let response = self.call(caller, Method::GET, target, String::new()).await?;
+            collect(response).await
+        };
+        let bytes = self.shared_reads.get(&caller.role, target, read).await?;
         serde_json::from_slice(&bytes).map_err(|error| {
             tracing::error!(%error, "failed to read a response of the API");
             unreadable()

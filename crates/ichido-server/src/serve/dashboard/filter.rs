@@ -123,7 +123,8 @@ impl std::fmt::Display for MessageFilterText {
     }
 }
 
-fn quoted(value: &str) -> String {
+/// Returns a value as it is written in a filter.
+pub(super) fn quoted(value: &str) -> String {
     let needs_quotes =
         value.is_empty() || value.contains(|mark: char| mark.is_whitespace() || matches!(mark, '"' | '\\'));
     if needs_quotes {

@@ -18,6 +18,7 @@ use super::filter::{FilterError, MessageFilterText, NAMES};
 use super::marks;
 use super::moments::ShownTime;
 use super::shell::{PageRefusal, Shell, Visitor, html};
+use super::suggestions::Suggestion;
 use super::texts::{Texts, fill};
 
 /// Maximum messages on a page.
@@ -33,6 +34,7 @@ struct MessagesPage {
     shell: Shell,
     heading: String,
     q: String,
+    suggestions: Vec<Suggestion>,
     chips: Vec<FilterChip>,
     error: Option<String>,
     empty: String,
@@ -105,10 +107,11 @@ pub(super) async fn list(
     };
     let mut shell =
         dashboard.shell(&visitor, if filter.is_empty() { t.messages.to_owned() } else { q.to_owned() });
-    shell.live = (!found.messages.is_empty()).then(|| watched(&found.messages));
+    shell.live = Some(watched(&found.messages));
     let page = MessagesPage {
         heading: t.messages.to_owned(),
         q: q.to_owned(),
+        suggestions: dashboard.suggestions(&visitor).await,
         chips: chips(t, &filter),
         empty: empty(t, &filter),
         rows: found.messages.into_iter().map(|message| line(&visitor, message)).collect(),
@@ -200,7 +203,8 @@ fn chips(t: &'static Texts, filter: &MessageFilterText) -> Vec<FilterChip> {
 
 /// Returns the stream of changes to these messages.
 fn watched(messages: &[MessageFacts]) -> String {
-    let mut query = Serializer::for_suffix("/live?".to_owned(), "/live?".len());
+    let target = "/live?".to_owned();
+    let mut query = Serializer::for_suffix(target, "/live?".len());
     for message in messages.iter().take(MAX_WATCHED) {
         query.append_pair("message", &message.id.to_string());
     }

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
@@ -20,9 +19,8 @@ use super::super::api::ApiState;
 use super::super::models::{NodeStatus, Queue};
 use super::super::queues::{current_nodes, current_queues};
 use super::cached::Cached;
+use super::shared_reads::FRESH;
 
-/// How old a sample may be.
-pub(super) const FRESH: Duration = Duration::from_secs(1);
 /// Maximum dead letters that are counted; more are shown as `100+`.
 pub(super) const MAX_COUNTED: u32 = 100;
 /// Maximum failure groups that the overview lists; the page of dead letters has them all.

@@ -5,19 +5,24 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
+use ichido_store::page_reads;
 use ichido_store::token::TokenRole;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::super::caller::ApiCaller;
 use super::super::problem::Problem;
 use super::super::response::with_type;
 use super::Dashboard;
-use super::assets::{AssetPaths, PATHS};
+use super::assets::{AssetPaths, PATHS, icon_path};
 use super::chart_texts;
+use super::frame_texts;
 use super::language::Language;
 use super::moments::ShownTime;
+use super::page_cost::{ShownCost, with_explain};
 use super::terms::Terms;
 use super::texts::Texts;
+use crate::instance::Instance;
 
 /// The person who looks at a page.
 #[derive(Clone)]
@@ -29,6 +34,10 @@ pub(super) struct Visitor {
     pub(super) here: String,
     /// The store's time, as far as it is known.
     pub(super) now: Timestamp,
+    /// When the request began.
+    pub(super) started: Instant,
+    /// Whether the page is asked for with its SQL. Only admins see it.
+    pub(super) asks_for_sql: bool,
     /// `None` on pages that need no sign-in.
     pub(super) caller: Option<ApiCaller>,
 }
@@ -58,9 +67,30 @@ impl Visitor {
         self.caller.as_ref().is_some_and(|caller| caller.require_operator().is_ok())
     }
 
+    /// Whether the SQL of pages may be shown.
+    fn may_see_sql(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.role == TokenRole::Admin)
+    }
+
     /// Returns a stored time for a page.
     pub(super) fn time(&self, text: &str) -> ShownTime {
         ShownTime::new(self.t(), text, self.now)
+    }
+}
+
+#[cfg(test)]
+impl Visitor {
+    /// Returns a visitor who is not signed in.
+    pub(super) fn new_for_tests(language: Language) -> Self {
+        Self {
+            language,
+            host: String::new(),
+            here: "/".to_owned(),
+            now: Timestamp::EPOCH,
+            started: Instant::now(),
+            asks_for_sql: false,
+            caller: None,
+        }
     }
 }
 
@@ -75,17 +105,31 @@ pub(super) struct NavigationItem {
     pub(super) count: usize,
 }
 
+/// How many pages the navigation shows in its row; the others are under "More".
+const MAX_IN_ROW: usize = 7;
+
 /// What the frame of every page shows.
 pub(super) struct Shell {
     pub(super) t: &'static Texts,
+    /// The texts of the frame itself.
+    pub(super) f: &'static frame_texts::Texts,
     pub(super) terms: &'static Terms,
     pub(super) title: String,
     pub(super) instance: String,
     pub(super) base: String,
     pub(super) here: String,
     pub(super) assets: &'static AssetPaths,
+    /// The tone of this instance, and its icon.
+    pub(super) tone: &'static str,
+    pub(super) icon: String,
     /// The event stream of this page.
     pub(super) live: Option<String>,
+    /// Whether the page only says that the store does not respond.
+    pub(super) is_outage: bool,
+    pub(super) started: Instant,
+    /// Where the SQL of this page is shown, or hidden again.
+    pub(super) sql_href: Option<String>,
+    pub(super) shows_sql: bool,
     pub(super) is_admitted: bool,
     pub(super) is_signed_in: bool,
     pub(super) is_open: bool,
@@ -94,21 +138,65 @@ pub(super) struct Shell {
     pub(super) navigation: Vec<NavigationItem>,
 }
 
+/// Returns the pages in the row, and those under "More". One page alone needs no "More".
+fn split<T>(navigation: &[T]) -> (&[T], &[T]) {
+    let in_row = if navigation.len() <= MAX_IN_ROW + 1 { navigation.len() } else { MAX_IN_ROW };
+    navigation.split_at(in_row)
+}
+
+impl Shell {
+    /// Returns the pages in the row.
+    pub(super) fn row(&self) -> &[NavigationItem] {
+        split(&self.navigation).0
+    }
+
+    /// Returns the pages under "More".
+    pub(super) fn rest(&self) -> &[NavigationItem] {
+        split(&self.navigation).1
+    }
+
+    /// Returns the page under "More" that is shown.
+    pub(super) fn here_in_rest(&self) -> Option<&NavigationItem> {
+        self.rest().iter().find(|item| item.is_here)
+    }
+
+    /// Returns what waits for a person on the pages under "More".
+    pub(super) fn count_in_rest(&self) -> usize {
+        self.rest().iter().map(|item| item.count).sum()
+    }
+
+    /// Returns what the page has cost until now. A template asks at its end.
+    pub(super) fn cost(&self) -> ShownCost {
+        let cost = page_reads::cost().unwrap_or_default();
+        ShownCost::new(self.f, &cost, self.started.elapsed(), self.shows_sql)
+    }
+}
+
 impl Dashboard {
     /// Returns the frame of a page.
     pub(super) fn shell(&self, visitor: &Visitor, title: impl Into<String>) -> Shell {
         let t = visitor.t();
         let caller = visitor.caller.as_ref();
         let is_signed_in = caller.is_some_and(|caller| caller.token.is_some());
+        let Instance { name, colour } = &self.api.instance;
+        let shows_sql = visitor.asks_for_sql && visitor.may_see_sql();
+        let sql_href = if shows_sql { visitor.here.clone() } else { with_explain(&visitor.here) };
         Shell {
             t,
+            f: frame_texts::Texts::of(visitor.language),
             terms: Terms::of(visitor.language),
             title: title.into(),
-            instance: visitor.host.clone(),
+            instance: name.clone().unwrap_or_else(|| visitor.host.clone()),
             base: self.base.clone(),
             here: visitor.here.clone(),
             assets: &PATHS,
+            tone: colour.tone(),
+            icon: icon_path(*colour),
             live: None,
+            is_outage: false,
+            started: visitor.started,
+            sql_href: visitor.may_see_sql().then_some(sql_href),
+            shows_sql,
             is_admitted: caller.is_some(),
             is_signed_in,
             is_open: caller.is_some() && !is_signed_in,
@@ -148,7 +236,9 @@ impl Dashboard {
         let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let title = visitor.t().failure;
         let PageRefusal { title: what, detail, code, .. } = refusal;
-        html(status, &FailurePage { shell: self.shell(visitor, title), title: what, detail, code })
+        let mut shell = self.shell(visitor, title);
+        shell.is_outage = status == StatusCode::SERVICE_UNAVAILABLE;
+        html(status, &FailurePage { shell, title: what, detail, code })
     }
 }
 
@@ -214,5 +304,19 @@ impl IntoResponse for PageRefusal {
         let mut response = status.into_response();
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rarely_used_pages_are_under_more() {
+        for (pages, in_row) in [(0, 0), (6, 6), (8, 8), (9, 7), (12, 7)] {
+            let navigation = vec![(); pages];
+            let (row, rest) = split(&navigation);
+            assert_eq!((row.len(), rest.len()), (in_row, pages - in_row), "{pages} pages");
+        }
     }
 }

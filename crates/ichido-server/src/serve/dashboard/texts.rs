@@ -81,8 +81,6 @@ texts! {
     download: "Download", "ダウンロード";
     more: "More", "詳しく";
     what_is: "What is:", "用語:";
-    connection_lost: "No connection to the server. This page shows what was known before; it tries again.", "サーバーに接続できません。表示は切断前の内容です。再接続を試みています。";
-    newer_exist: "Newer messages exist. Show them", "新しいメッセージがあります。表示する";
     all_messages: "All messages", "全メッセージ";
     needs_title: "What needs you", "対応が必要なもの";
     healthy_idle: "Healthy and idle: nothing waits.", "正常(待機): 処理待ちはありません。";
@@ -283,9 +281,8 @@ texts! {
     states: "States of a message", "メッセージの状態";
     keyboard: "Keyboard", "キーボード";
     key_search: "go to the filter", "絞り込みへ移動";
-    key_rows: "next and previous row; Enter opens it", "次と前の行(Enter で開く)";
-    key_help: "this page", "このページ";
-    key_go: "overview, messages, dead letters, queues, alerts, nodes. No single key changes anything.", "概要、メッセージ、デッドレター、キュー、アラート、ノード。キー一つで変更される操作はありません。";
+    key_rows: "next and previous row", "次と前の行";
+    key_help: "this list", "この一覧";
     ago_seconds: "{n} s ago", "{n} 秒前";
     ago_minutes: "{n} min ago", "{n} 分前";
     ago_hours: "{n} h ago", "{n} 時間前";
