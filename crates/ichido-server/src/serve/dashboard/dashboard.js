@@ -1,4 +1,4 @@
-// Makes the dashboard's pages livelier: live updates, keys, suggestions, copying. Everything else works without it.
+// Adds live updates, keys, suggestions and copying. Everything else works without it.
 
 const body = document.body;
 const { base } = body.dataset;
@@ -244,7 +244,7 @@ class Patch {
     return this;
   }
 
-  // Changes a node with an id, unless that would move what is below it on the screen. What must never be old changes at once.
+  // Changes a node with an id, unless that would move what is on the screen. What must never be old changes at once.
   update(node, next) {
     enliven(next);
     if (node.isEqualNode(next)) return;
@@ -260,7 +260,7 @@ class Patch {
 
   morph(node, next) {
     if (node.nodeType === Node.TEXT_NODE) {
-      // Another node, because a browser counts a longer number on the right as one that moved.
+      // Another node: a browser counts a longer number on the right as moved.
       if (node.data !== next.data && !isInUse(node)) node.replaceWith(next.data);
       return;
     }
@@ -451,12 +451,21 @@ function disconnect() {
   retryAt = performance.now() + retryMs;
   retryMs = Math.min(2 * retryMs, MAX_RETRY_MS);
 }
+// Without a stream, a file tells whether the server lives: a page may also wait for the store.
+let isProbing = false;
+async function probe() {
+  if (isProbing) return;
+  isProbing = true;
+  await fetch(find('link[rel=icon]')[0].href, { method: 'HEAD', cache: 'no-store', signal: AbortSignal.timeout(SILENT_MS) })
+    .catch(() => setState('lost'));
+  isProbing = false;
+}
 function check() {
   if (document.hidden || performance.now() - heardAt < SILENT_MS) return;
   if (source?.readyState === EventSource.OPEN) {
     setState('lost');
     disconnect();
-  }
+  } else probe();
   schedule(state === 'lost' ? 0 : POLL_MS);
 }
 function start() {
@@ -481,7 +490,7 @@ if ('outage' in body.dataset) setState('away');
 if ('watch' in body.dataset || 'outage' in body.dataset) {
   document.addEventListener('visibilitychange', start);
   addEventListener('pagehide', disconnect);
-  // After going back the browser may show the page as it was.
+  // Going back may show the page as it was.
   addEventListener('pageshow', (event) => {
     if (!event.persisted) return;
     const box = byId('q');
