@@ -16,7 +16,6 @@ use crate::exit::Exit;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ichido destinations list
-  ichido destinations pause broker
   ichido destinations resume broker --server http://127.0.0.1:4180";
 
 #[derive(Debug, Subcommand)]
@@ -47,21 +46,18 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
         Command::Pause { destination } => {
             let target = format!("/v1/destinations/{}/pause", encoded(&destination));
             let answer = api.post(&target, &json!({})).await?;
-            api.print(&answer, |Destination { name, .. }| {
-                format!("paused {}; no worker calls it until it is resumed", visible(&name))
-            })
+            api.print(&answer, |one: Destination| format!("paused {}; resume it later", visible(&one.name)))
         }
         Command::Resume { destination } => {
             let target = format!("/v1/destinations/{}/resume", encoded(&destination));
             let before: Vec<Destination> = api.items("/v1/destinations", "destinations").await?;
-            let was = before.iter().find(|one| one.name == destination);
-            let (asked, paused) = was.map_or((false, false), |one| (one.paused_until.is_some(), one.paused));
+            let was = |is: fn(&Destination) -> bool| before.iter().any(|it| it.name == destination && is(it));
             let answer = api.post(&target, &json!({})).await?;
             api.print(&answer, |Destination { name, .. }| match visible(&name) {
-                name if asked => {
+                name if was(|one| one.paused_until.is_some()) => {
                     format!("resumed {name}; one call probes it, and the others follow if it succeeds")
                 }
-                name if paused => format!("resumed {name}; workers call it again"),
+                name if was(|one| one.paused) => format!("resumed {name}; workers call it again"),
                 name => format!("{name} was not paused; nothing was changed"),
             })
         }

@@ -103,7 +103,7 @@ impl Counts {
 /// Counts the calls to one model, for the run's report, for metrics, and for the series of a store.
 pub struct CallMetrics {
     model: String,
-    /// Its counters; whoever owns the store flushes them.
+    /// Its counters; a worker or a run flushes them.
     store: Option<Store>,
     totals: Mutex<Counts>,
     calls: Counter,

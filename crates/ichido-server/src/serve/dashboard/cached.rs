@@ -1,7 +1,7 @@
 //! A value that is read once for all who ask for it.
 //!
-//! Guarantee: one reads at a time. Whoever waited while another one read gets that value if its read began after they asked, however long
-//! it took: a slow store is not read once for each of them.
+//! Guarantee: one caller reads at a time. A caller that waited gets a value whose read began after it asked, however long the read took:
+//! a slow store is not read once for each caller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -91,13 +91,10 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    async fn count(reads: &AtomicU32) -> Result<u32, Infallible> {
-        Ok(reads.fetch_add(1, Ordering::SeqCst))
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_value_is_read_again_when_it_is_old_or_forgotten() {
         let (cached, reads) = (Cached::default(), AtomicU32::new(0));
+        let read = || async { Ok::<_, Infallible>(reads.fetch_add(1, Ordering::SeqCst)) };
         for (advance, forgets, expected) in [
             (Duration::ZERO, false, 0),
             (Duration::from_millis(999), false, 0),
@@ -109,7 +106,7 @@ mod tests {
             if forgets {
                 cached.forget();
             }
-            assert_eq!(cached.get(SECOND, count(&reads)).await.map(|value| *value), Ok(expected));
+            assert_eq!(cached.get(SECOND, read()).await.map(|value| *value), Ok(expected));
         }
         assert_eq!(cached.latest().as_deref(), Some(&2));
     }
@@ -123,7 +120,7 @@ mod tests {
             let slow = async move {
                 // The value is old before anybody has it.
                 tokio::time::advance(10 * SECOND).await;
-                count(&reads).await
+                Ok::<_, Infallible>(reads.fetch_add(1, Ordering::SeqCst))
             };
             tokio::spawn(async move { cached.get(SECOND, slow).await.map(|value| *value) })
         };

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn stacked_bars_stand_on_each_other() {
         let chart = Chart::stacked(&[("bad", vec![1.0, 0.0]), ("doubt", vec![3.0, 2.0])]);
-        assert_eq!(chart.peak, 4.0);
+        assert_eq!((chart.points, chart.peak), (2, 4.0));
         assert_eq!(chart.layers[0].path, "M0.5 40V30");
         assert_eq!(chart.layers[1].path, "M0.5 30V0M1.5 40V20");
     }

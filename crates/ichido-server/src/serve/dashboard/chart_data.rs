@@ -210,7 +210,8 @@ mod tests {
             point("2026-11-15T03:30:00Z", 8_000),
         ];
         let series = Series { points, ..Series::default() };
-        assert_eq!(sent_per_second(&series, at("2026-11-15T03:30:20Z")), 400.0);
-        assert_eq!(sent_per_second(&Series::default(), at("2026-11-15T03:30:20Z")), 0.0);
+        let now = at("2026-11-15T03:30:20Z");
+        let rates = [&series, &Series::default()].map(|series| sent_per_second(series, now));
+        assert_eq!(rates, [400.0, 0.0]);
     }
 }
