@@ -25,7 +25,8 @@ pub use policy::{
 };
 pub use profile::{Profile, ProfileNumbers};
 pub use settlement::{
-    RequestOutcome, Resolution, ResolveError, SettleRight, Settlement, may_settle, resolve, settle,
+    RequestOutcome, Resolution, ResolveError, SettleRight, Settlement, may_settle, not_done_from, resolve,
+    settle,
 };
 
 #[cfg(test)]

@@ -118,6 +118,8 @@ pub(crate) const OPERATIONS_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const MAX_UNKNOWN: u32 = 100;
 /// Maximum requests and messages that a look-up by key returns.
 pub(crate) const MAX_KEYS_FOUND: u32 = 100;
+/// Maximum recorded events of a message, the newest ones, that its current state and the history of its key are read from.
+pub(crate) const MAX_NEWEST_EVENTS: u32 = 100;
 /// Maximum incidents on one page.
 pub(crate) const MAX_ALERTS: u32 = 200;
 /// Maximum body of a stored response that is shown.

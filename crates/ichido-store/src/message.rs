@@ -130,7 +130,9 @@ pub(crate) use new::{
 };
 pub use new::{Enqueued, NewMessage, SameContent};
 pub use request_body::{InvalidBody, RequestBody};
-pub use rows::{DeadLetter, DeadLetterState, MessageRow, MessageSchedule, StateCount, Transition};
+pub use rows::{
+    DeadLetter, DeadLetterState, MessageRow, MessageSchedule, StateCount, Transition, TransitionPage,
+};
 
 /// Limits of a message.
 pub mod limits {

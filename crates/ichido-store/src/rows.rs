@@ -4,6 +4,7 @@ mod claimed;
 
 use std::num::NonZeroU32;
 
+use ichido_core::audit::entry::EntryId;
 use ichido_core::clock::HEARTBEAT_DEADLINE;
 use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::lifecycle::{Doubt, History, StartMark, State, StateName};
@@ -17,6 +18,7 @@ use crate::dead_letter::{DeadLetterRow, Disposition};
 use crate::error::StoreError;
 use crate::message::{
     DeadLetterState, MessageRow, MessageSchedule, QueueName, ReceiverResponse, StateCount, Transition,
+    TransitionPage,
 };
 use crate::node::{BulkLease, MessageHolder, NodeRow, QueueParallelism, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
@@ -226,6 +228,25 @@ pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<V
         }
     }
     Ok(transitions)
+}
+
+/// Returns the transitions of the newest `limit` events. One event more says that there are earlier ones.
+pub(crate) fn transition_page<C: Columns>(
+    rows: &[C],
+    lease: Option<&C>,
+    limit: usize,
+) -> Result<TransitionPage, StoreError> {
+    let Some(first) = rows.len().checked_sub(limit).filter(|left_out| 0 < *left_out) else {
+        return Ok(TransitionPage { transitions: transitions(rows, lease)?, earlier: None });
+    };
+    let before = transitions(rows.get(..first).unwrap_or_default(), None)?.len();
+    let mut page = transitions(rows, lease)?;
+    page.drain(..before);
+    let earlier = rows.get(first).map(|row| {
+        let message = row.uuid("message_id")?;
+        Ok::<_, StoreError>(EntryId { message, fence: row.number("fence")?, step: row.small("step")? })
+    });
+    Ok(TransitionPage { transitions: page, earlier: earlier.transpose()? })
 }
 
 /// Returns the claim that starts an attempt, after the previous transition.

@@ -1,5 +1,7 @@
 //! Decides what to store after the work ran, by its effect rather than by its status.
 
+use std::time::Duration;
+
 use crate::fence::Fence;
 use crate::time::Timestamp;
 use crate::verdict::ends_call;
@@ -154,6 +156,15 @@ pub enum ResolveError {
     },
 }
 
+/// Returns from when on "nothing done" counts about an action of unknown outcome.
+pub fn not_done_from(record: &Record, settle_grace: Duration) -> Timestamp {
+    match record.answered_at {
+        // It was the only call, and it has ended.
+        Some(answered_at) if record.first_claimed_at == record.claimed_at => answered_at,
+        _ => record.claimed_at.plus(settle_grace),
+    }
+}
+
 /// Settles an action of unknown outcome with what was found out.
 ///
 /// "Applied" and "refused" count at once. "Nothing done" counts only when no call can still be in transit: at once if the
@@ -168,11 +179,7 @@ pub fn resolve(
     if record.phase != RecordPhase::Unknown {
         return Err(ResolveError::NotUnknown);
     }
-    let from = match record.answered_at {
-        // It was the only call, and it has ended.
-        Some(answered_at) if record.first_claimed_at == record.claimed_at => answered_at,
-        _ => record.claimed_at.plus(policy.settle_grace()),
-    };
+    let from = not_done_from(record, policy.settle_grace());
     let keep = |outcome| Settlement::Keep { outcome, expires_at: now.plus(policy.ttl()) };
     match resolution {
         Resolution::Applied => Ok(keep(Settled::Applied)),

@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use axum::response::Response;
 use http::StatusCode;
 use ichido::dead_letters::{BulkAction, RequeuePolicies};
-use ichido::worker::OutboundKey;
-use ichido_core::json::Redaction;
+use ichido::worker::{OutboundKey, limits};
 use ichido_core::time::Timestamp;
-use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow};
+use ichido_core::verdict::Effect;
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, Disposition};
 use ichido_store::facts::PublishedQueue;
-use ichido_store::message::QueueName;
+use ichido_store::message::{DeadLetterState, QueueName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -101,6 +101,9 @@ pub struct Letter {
     pub since: String,
     /// Until when its last call may still arrive; null if it cannot. Until then, it cannot be decided as not done.
     pub in_flight_until: Option<String>,
+    /// How often workers ask the receiver about its unknown effect, as soon as no call can arrive any more; null if they do not, by this
+    /// server's configuration. What they do not learn is not recorded.
+    pub asked_every_seconds: Option<u64>,
     pub replacement_of: Option<Uuid>,
     pub request_bytes: u64,
     /// Why it cannot be requeued; null if it can.
@@ -114,8 +117,15 @@ pub struct Letter {
 
 impl Letter {
     /// Its error was redacted when it was stored; a list reads no requests.
-    fn new(published: &PublishedQueues, row: &DeadLetterRow, now: Timestamp, redaction: &Redaction) -> Self {
-        let redactor = redaction.of_stored();
+    fn new(api: &ApiState, published: &PublishedQueues, row: &DeadLetterRow, now: Timestamp) -> Self {
+        let redactor = api.redaction(row.queue.as_str()).of_stored();
+        let is_asked = row.effect == Effect::Unknown
+            && row.disposition == Disposition::Open
+            && api.destinations.iter().any(|destination| destination.is_asked_about(row.queue.as_str()));
+        let asked_every = match row.state {
+            DeadLetterState::Parked => limits::ASK_PARKED_EVERY,
+            DeadLetterState::Dead => limits::ASK_DEAD_EVERY,
+        };
         let refused =
             |work: BulkAction| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
         let in_flight_until = row.history.doubt.map(|doubt| doubt.in_flight_until);
@@ -139,6 +149,7 @@ impl Letter {
             created_at: row.created_at.to_string(),
             since: row.since.to_string(),
             in_flight_until: in_flight_until.filter(|until| now < *until).map(|until| until.to_string()),
+            asked_every_seconds: is_asked.then_some(asked_every.as_secs()),
             replacement_of: row.replacement_of,
             request_bytes: row.request_bytes,
             requeue_refused: refused(BulkAction::Requeue { canary: None }),
@@ -197,7 +208,7 @@ pub(super) async fn list_dead_letters(
         check_known(&api, &caller, filter.queue.as_ref()).await?;
     }
     let published = PublishedQueues::read(&api).await?;
-    let letter = |row: &DeadLetterRow| Letter::new(&published, row, now, api.redaction(row.queue.as_str()));
+    let letter = |row: &DeadLetterRow| Letter::new(&api, &published, row, now);
     let dead_letters: Vec<Letter> = page.iter().map(letter).collect();
     let next = cursor::next(&page, limit, |last| (last.since, last.id));
     Ok(json(StatusCode::OK, &Letters { dead_letters, next }))
@@ -218,8 +229,8 @@ pub(super) async fn get_dead_letter(
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let (row, now) = find_letter(&api, &caller, &id).await?;
-    let (published, redaction) = (PublishedQueues::read(&api).await?, api.redaction(row.queue.as_str()));
-    Ok(json(StatusCode::OK, &Letter::new(&published, &row, now, redaction)))
+    let published = PublishedQueues::read(&api).await?;
+    Ok(json(StatusCode::OK, &Letter::new(&api, &published, &row, now)))
 }
 
 /// Returns a dead or parked message that the caller may see.

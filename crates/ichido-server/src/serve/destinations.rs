@@ -43,6 +43,8 @@ pub(super) struct ConfiguredDestination {
     pace: PaceSettings,
     /// How many calls each worker makes at the same time; `None` leaves it to the queues.
     max_parallel: Option<NonZeroU32>,
+    /// Whether workers can ask it about a call of unknown effect.
+    can_reconcile: bool,
 }
 
 impl ConfiguredDestination {
@@ -57,9 +59,15 @@ impl ConfiguredDestination {
                 queues: own.map(|queue| queue.name.clone()).collect(),
                 pace: destination.pace(),
                 max_parallel: destination.max_parallel(),
+                can_reconcile: destination.can_reconcile(),
             }
         };
         config.destinations.iter().map(configured).collect()
+    }
+
+    /// Whether workers ask it about messages of this queue.
+    pub(super) fn is_asked_about(&self, queue: &str) -> bool {
+        self.can_reconcile && self.queues.iter().any(|own| own == queue)
     }
 
     /// Returns until when the receiver asked not to be called.

@@ -11,6 +11,7 @@ use http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
 };
 use http::{HeaderValue, StatusCode};
+use ichido_core::audit::entry::EntryId;
 use ichido_core::digest::{MEDIA_TYPE_DEFAULT, media_type};
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
@@ -19,7 +20,7 @@ use ichido_http::clock;
 use ichido_http::server::body::BodyError;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::MAX_TRACE_BYTES;
-use ichido_store::message::{Enqueued, MessageRow, NewMessage};
+use ichido_store::message::{Enqueued, MessageRow, NewMessage, TransitionPage};
 use ichido_store::node::MessageHolder;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -27,6 +28,7 @@ use uuid::Uuid;
 use super::api::ApiState;
 use super::arrivals;
 use super::caller::ApiCaller;
+use super::cursor::Cursor;
 use super::hops;
 use super::models::{Accepted, Events, Message, href};
 use super::problem::{Code, Problem};
@@ -34,6 +36,7 @@ use super::request::{Anyone, AuthorizedRequest, Segment, read_body, reject_encod
 use super::response::{PermittedBody, json};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission, SubmissionError, find_existing};
+use crate::limits::MAX_NEWEST_EVENTS;
 use crate::schedule::Schedule;
 use crate::traces::{self, Accepting};
 
@@ -280,22 +283,44 @@ pub(super) async fn get_message(
     Ok(json(StatusCode::OK, &current_message(&api, row, holder).await?))
 }
 
+/// The page of a message's events.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventsQuery {
+    /// Maximum recorded events on a page, the newest ones; all of them if neither this nor `cursor` is given. An attempt is recorded
+    /// once, and listed as two events: its claim and its end.
+    limit: Option<text::Limit>,
+    /// Cursor of the page: `earlier` of the page after it. `limit` is then 50 by default.
+    #[param(value_type = Option<text::PageCursor>)]
+    cursor: Option<Cursor<EntryId>>,
+}
+
 /// Lists the events of a message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/events",
-    params(("id" = Uuid, Path, description = "The message's id")),
+    params(("id" = Uuid, Path, description = "The message's id"), EventsQuery),
     responses(
         (status = 200, description = "Its events, in order", body = Events),
     )
 )]
 pub(super) async fn list_message_events(
-    AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
+    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, EventsQuery>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let row = find_visible(&api, &caller, &id).await?;
-    let transitions = api.store.messages().transitions(row.id).await?;
-    Ok(json(StatusCode::OK, &Events::new(&row, transitions, api.redaction(&row.queue))))
+    let messages = api.store.messages();
+    let page = match query {
+        EventsQuery { limit: None, cursor: None } => {
+            TransitionPage { transitions: messages.transitions(row.id).await?, earlier: None }
+        }
+        EventsQuery { limit, cursor } => {
+            let limit = limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
+            messages.transition_page(row.id, cursor.map(|cursor| cursor.0), limit).await?
+        }
+    };
+    Ok(json(StatusCode::OK, &Events::new(&row, page, api.redaction(&row.queue))))
 }
 
 /// Returns the request of a message: byte for byte, unless its queue redacts values.
@@ -362,9 +387,10 @@ async fn current_message(
     let messages = api.store.messages();
     let is_in_flight = row.status == StateName::Sending;
     let cancellation = if is_in_flight { messages.cancellation(row.id).await? } else { None };
-    let steps = messages.transitions(row.id).await?;
+    // Its result and its replacement are among the newest.
+    let newest = messages.transition_page(row.id, None, MAX_NEWEST_EVENTS).await?;
     let redaction = api.redaction(&row.queue);
-    Ok(Message::new(row, &steps, holder, cancellation, redaction))
+    Ok(Message::new(row, &newest.transitions, holder, cancellation, redaction))
 }
 
 pub(super) fn unknown_message() -> Problem {

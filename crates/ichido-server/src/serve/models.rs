@@ -7,7 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use ichido_core::json::{Redaction, Redactor};
 use ichido_core::lifecycle::{Event as LifecycleEvent, StateName};
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{Cancellation, MessageRow, MessageSchedule, ReceiverResponse, Transition};
+use ichido_store::message::{
+    Cancellation, MessageRow, MessageSchedule, ReceiverResponse, Transition, TransitionPage,
+};
 use ichido_store::node::MessageHolder;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,6 +17,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::caller::ApiCaller;
+use super::cursor;
 use super::parallelism::Parallelism;
 
 /// Replaces the digest of a result that an earlier call produced and nobody saw.
@@ -314,11 +317,19 @@ impl Listed {
 pub(super) struct Events {
     /// Oldest first.
     events: Vec<Event>,
+    /// The `cursor` of the page before this one; null if this one begins with the first event.
+    earlier: Option<String>,
 }
 
 impl Events {
-    pub(super) fn new(row: &MessageRow, transitions: Vec<Transition>, redaction: &Redaction) -> Self {
-        Self { events: Event::trail(row, transitions, redaction) }
+    pub(super) fn new(row: &MessageRow, page: TransitionPage, redaction: &Redaction) -> Self {
+        let TransitionPage { transitions, earlier } = page;
+        let mut events = Event::trail(row, transitions, redaction);
+        if earlier.is_some() {
+            // The acceptance belongs to the first page.
+            events.remove(0);
+        }
+        Self { events, earlier: earlier.as_ref().map(cursor::encode) }
     }
 }
 

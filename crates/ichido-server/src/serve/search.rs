@@ -46,6 +46,8 @@ pub(super) struct MessageQuery {
     identity: Option<text::Identity>,
     /// With this correlation id, which the request carries.
     trace_id: Option<text::TraceId>,
+    /// With this receipt, the receiver's own id for what it did.
+    receipt: Option<text::Receipt>,
     /// With this code of the last error.
     code: Option<text::ErrorCode>,
     /// Enqueued since this time, inclusive.
@@ -144,6 +146,7 @@ impl MessageSearch {
             key,
             identity,
             trace_id: query.trace_id.map(|trace_id| trace_id.0),
+            receipt: query.receipt.map(|receipt| receipt.0),
             code: query.code.map(|code| code.0),
             created_from: query.created_from.map(|moment| moment.0),
             created_before: query.created_before.map(|moment| moment.0),

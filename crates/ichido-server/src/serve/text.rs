@@ -81,6 +81,9 @@ texts! {
     /// The id of a failure group.
     GroupId as Uuid = |text: &str| Uuid::try_parse(text).map_err(|_| "must be the id of a failure group".to_owned()),
         text("^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$");
+    /// The id of a message.
+    MessageId as Uuid = |text: &str| Uuid::try_parse(text).map_err(|_| "must be the id of a message".to_owned()),
+        text("^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$");
     /// The first digits of a message's id, with or without dashes.
     MessageIdPrefix as IdPrefix = |text: &str| IdPrefix::parse(text).ok_or_else(|| {
         format!("must be the first {} to {} hexadecimal digits of an id", IdPrefix::MIN_DIGITS, IdPrefix::MAX_DIGITS)
@@ -111,6 +114,8 @@ texts! {
         text("^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$");
     /// The reason for an action.
     Reason as String = parse_short, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
+    /// A receiver's own id for what it did, such as a broker's order id.
+    Receipt as String = parse_short, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// Part of an error's text.
     ErrorText as String = parse_error_text, string(NO_NUL, 1, MAX_EXCERPT_BYTES);
     /// A time in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six fractional digits.

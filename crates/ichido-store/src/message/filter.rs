@@ -27,6 +27,8 @@ pub struct MessageFilter {
     pub key: Option<IdempotencyKey>,
     /// With this correlation id.
     pub trace_id: Option<String>,
+    /// With this receipt. No index finds it, because every receipt would pay for one.
+    pub receipt: Option<String>,
     /// With this code as the last error.
     pub code: Option<ErrorCode>,
     /// Enqueued at this time or later.

@@ -1,5 +1,6 @@
 //! Messages as they are read: their rows, transitions and counts.
 
+use ichido_core::audit::entry::EntryId;
 use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
@@ -43,6 +44,15 @@ pub struct Transition {
     pub node: Option<Uuid>,
     /// The operator who acted.
     pub actor: Option<String>,
+}
+
+/// A page of a message's transitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransitionPage {
+    /// In order.
+    pub transitions: Vec<Transition>,
+    /// Where the page before it ends; `None` if this one begins with the first transition.
+    pub earlier: Option<EntryId>,
 }
 
 /// A message as one row.

@@ -8,6 +8,7 @@ mod search;
 use std::collections::BTreeSet;
 
 use ichido_core::audit::AuditKey;
+use ichido_core::audit::entry::EntryId;
 use ichido_core::lifecycle::{Event, Reconciled, StateName};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
@@ -22,7 +23,7 @@ use crate::future::{BoxFuture, StoreFuture};
 use crate::message::limits::MAX_PAGE;
 use crate::message::{
     Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult,
-    Transition, arrival,
+    Transition, TransitionPage, arrival,
 };
 use crate::node::MessageHolder;
 use crate::placement::storable_note;
@@ -126,6 +127,33 @@ impl<'s> Messages<'s> {
             let lease = self.0.driver.optional(paired!("step_lease"), &[id.into()]).await?;
             let events = self.0.driver.all(shared!("event_list"), &[id.into()]).await?;
             rows::transitions(&events, lease.as_ref())
+        })
+    }
+
+    /// Lists the newest recorded events of a message as transitions, in order, however many it has. At most [`MAX_PAGE`].
+    ///
+    /// `before` is [`TransitionPage::earlier`] of the page after it. The newest page also has the current claim.
+    // SPEC F1.
+    pub fn transition_page(
+        self,
+        id: Uuid,
+        before: Option<EntryId>,
+        limit: u32,
+    ) -> StoreFuture<'s, TransitionPage> {
+        Box::pin(async move {
+            let limit = limit.clamp(1, MAX_PAGE) as usize;
+            // The claim first: if it ends between the two reads, the events have it.
+            let lease = match before {
+                None => self.0.driver.optional(paired!("step_lease"), &[id.into()]).await?,
+                Some(_) => None,
+            };
+            let (fence, step) = before.map_or((i64::MAX, i16::MAX), |before| (before.fence, before.step));
+            // The event before the page says what a claim at its beginning continues.
+            let read = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+            let values = [id.into(), fence.into(), step.into(), read.into()];
+            let mut events = self.0.driver.all(shared!("event_page").with_custom_plan(), &values).await?;
+            events.reverse();
+            rows::transition_page(&events, lease.as_ref(), limit)
         })
     }
 

@@ -104,6 +104,7 @@ async fn audit_lists_go_by_their_indexes(connection: &mut PgConnection) {
             format!("{before}, 50, 'pete'"),
             "events_audit_actor",
         ),
+        (include_str!("../../src/sql/event_page.sql"), subject.clone(), "events_pkey"),
         (include_str!("../../src/sql/audit_list_subject.sql"), subject, "events_pkey"),
     ] {
         let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
@@ -604,7 +605,7 @@ async fn a_search_reads_no_more_rows_than_it_asks_for() {
         &mut connection,
         "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
         list,
-        &format!("NULL, NULL, 'nobody', NULL, NULL, NULL, NULL, '{of_50}', 50, NULL"),
+        &format!("NULL, NULL, 'nobody', NULL, NULL, NULL, NULL, '{of_50}', 50, NULL, NULL"),
     )
     .await;
     list.assert_uses_index("messages_pkey");

@@ -176,7 +176,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-const STATEMENTS: [ExpectedPlan; 69] = expected! {
+const STATEMENTS: [ExpectedPlan; 70] = expected! {
     // The claim.
     "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
     "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
@@ -286,6 +286,7 @@ const STATEMENTS: [ExpectedPlan; 69] = expected! {
     "dead_letter_find" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)", MESSAGE_ID];
     "dead_letter_take" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)"];
     "message_stages" by [MESSAGE_ID];
+    "event_page" by ["PRIMARY KEY (message_id=? AND (fence,step)<(?,?))"];
     "action_list" by ["INDEX ichido_events_actions (fence<?)"];
     "action_of" by ["ichido_events USING PRIMARY KEY (message_id=?)"];
     "audit_list" by ["INDEX ichido_events_audit ((fence,message_id,step)<(?,?,?))", MESSAGE_ID];

@@ -24,15 +24,12 @@ use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics::{self, Outcome};
 use super::node::{ServedQueue, WorkerNode};
 use super::resolved::{Resolution, record_resolution};
+use super::settings::limits;
 use super::settle::named;
 use crate::destination::ReconcileOutcome;
 
 /// The time between checks for letters that can be looked up for the first time, and whether a pass is due.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// The time between passes over all of a queue's parked messages.
-const ASK_PARKED_EVERY: Duration = Duration::from_mins(1);
-/// The same for its dead letters: they may be many, and nobody waits for them.
-const ASK_DEAD_EVERY: Duration = Duration::from_mins(10);
 /// The most letters of a queue per round.
 const PAGE: u32 = 100;
 /// The most concurrent lookups per destination.
@@ -142,8 +139,8 @@ impl ReconcilePass {
         self.after = letters.last().map(|letter| (letter.since, letter.id)).filter(|_| !is_last);
         if is_last {
             let every = match self.filter.state {
-                DeadLetterState::Parked => ASK_PARKED_EVERY,
-                DeadLetterState::Dead => ASK_DEAD_EVERY,
+                DeadLetterState::Parked => limits::ASK_PARKED_EVERY,
+                DeadLetterState::Dead => limits::ASK_DEAD_EVERY,
             };
             self.next_pass_at = node.clock.elapsed() + every;
         }

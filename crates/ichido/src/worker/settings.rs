@@ -46,6 +46,10 @@ pub mod limits {
     pub const STOP_TIMEOUT_DEFAULT: Duration = Duration::from_secs(25);
     /// The default for how long messages are stored after they were sent or cancelled.
     pub const KEEP_FINISHED_DEFAULT: Duration = Duration::from_hours(90 * 24);
+    /// The time between look-ups of a parked message at a destination that can be asked.
+    pub const ASK_PARKED_EVERY: Duration = Duration::from_mins(1);
+    /// The same for dead letters of unknown effect: they may be many, and nobody waits for them.
+    pub const ASK_DEAD_EVERY: Duration = Duration::from_mins(10);
     /// The default for the largest response to a success that is kept, in bytes.
     // Spec: D18.
     pub const KEEP_RESPONSE_DEFAULT: usize = 64 << 10;

@@ -7,28 +7,32 @@ use axum::response::Response;
 use http::StatusCode;
 use ichido_core::key::{IdempotencyKey, KeyHash, KeySyntax};
 use ichido_core::ledger::RecordName;
-use ichido_store::message::MessageMatches;
+use ichido_store::message::{MessageMatches, MessageRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::super::api::ApiState;
+use super::super::messages::find_message;
 use super::super::problem::{Code, Problem};
 use super::super::request::{AuthorizedRequest, Viewer};
 use super::super::response::json;
 use super::super::text;
 use super::KeyRecord;
-use crate::limits::MAX_KEYS_FOUND;
+use crate::limits::{MAX_KEYS_FOUND, MAX_NEWEST_EVENTS};
 
 /// The key to look up.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(in super::super) struct KeyQuery {
-    /// The idempotency key; or `hash`.
+    /// The idempotency key; or `hash`, or `message`.
     #[param(value_type = Option<text::LedgerKey>)]
     key: Option<String>,
-    /// The hash of a key, as in logs; or `key`.
+    /// The hash of a key, as in logs.
     hash: Option<text::KeyHash>,
+    /// The id of a message: only the requests with its key that enqueued it.
+    message: Option<text::MessageId>,
     /// Only requests of this operation.
     operation: Option<text::OperationName>,
     /// Only messages in this queue.
@@ -58,7 +62,7 @@ pub struct SearchedMessages {
 
 /// Finds everything that was done under a key, or under the hash of one.
 ///
-/// Requests are found by the primary key of the ledger, and messages of a key by their unique index, up to 10,000 pairs of queue and
+/// Name one of `key`, `hash` and `message`. Requests are found by the primary key of the ledger, and messages of a key by their unique index, up to 10,000 pairs of queue and
 /// identity. Messages of a hash are compared one by one.
 #[utoipa::path(
     get,
@@ -71,7 +75,10 @@ pub struct SearchedMessages {
 pub(in super::super) async fn find_keys(
     AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Viewer, KeyQuery>,
 ) -> Result<Response, Problem> {
-    let lookup = Lookup::new(query)?;
+    let lookup = match query.message {
+        Some(text::MessageId(id)) => Lookup::of_message(&find_message(&api, id).await?, &query)?,
+        None => Lookup::new(query)?,
+    };
     // A look-up may read many messages, so only a few run at once.
     let _permit = api.listings.acquire(&caller).await;
     let mut found = KeysFound { keys: Vec::new(), is_complete: true, searched: None };
@@ -81,6 +88,8 @@ pub(in super::super) async fn find_keys(
 }
 
 struct Lookup {
+    /// Only requests that enqueued it.
+    message: Option<Uuid>,
     key: Option<IdempotencyKey>,
     hash: KeyHash,
     operation: Option<text::OperationName>,
@@ -89,18 +98,30 @@ struct Lookup {
 }
 
 impl Lookup {
-    fn new(KeyQuery { key, hash, operation, queue, identity }: KeyQuery) -> Result<Self, Problem> {
+    /// Looks up the key of a message. A request that enqueued it under another key is not found.
+    fn of_message(message: &MessageRow, query: &KeyQuery) -> Result<Self, Problem> {
+        let KeyQuery { key: None, hash: None, operation: None, queue: None, identity: None, .. } = query
+        else {
+            let detail = "message goes with no other filter";
+            return Err(Problem::new(Code::ParameterInvalid, detail));
+        };
+        let (hash, key) = (message.key.hash(), Some(message.key.clone()));
+        Ok(Self { message: Some(message.id), key, hash, operation: None, queue: None, identity: None })
+    }
+
+    fn new(KeyQuery { key, hash, operation, queue, identity, .. }: KeyQuery) -> Result<Self, Problem> {
         let parse = |key: &str| IdempotencyKey::parse_as(key, KeySyntax::AnyString);
         let key = key.as_deref().map(parse).transpose().map_err(Problem::from_key)?;
         let hash = match (&key, hash) {
             (Some(key), None) => key.hash(),
             (None, Some(hash)) => hash.0,
             _ => {
-                let detail = "name one of key and hash";
+                let detail = "name one of key, hash and message";
                 return Err(Problem::new(Code::ParameterInvalid, detail));
             }
         };
-        Ok(Self { key, hash, operation, queue, identity: identity.map(|identity| identity.0) })
+        let identity = identity.map(|identity| identity.0);
+        Ok(Self { message: None, key, hash, operation, queue, identity })
     }
 
     fn is_of_identity(&self, identity: &str) -> bool {
@@ -135,6 +156,9 @@ impl Lookup {
         for name in names.iter().take(MAX_KEYS_FOUND as usize).filter(|name| self.selects(name)) {
             // It may be deleted meanwhile.
             let Some(record) = api.store.keys().get(name).await? else { continue };
+            if self.message.is_some() && record.message_id != self.message {
+                continue;
+            }
             let history = api.store.keys().history(&record).await?;
             found.keys.push(KeyRecord::of_request(record, shows_bytes, history));
         }
@@ -147,9 +171,9 @@ impl Lookup {
             && self.is_of_identity(&name.identity)
     }
 
-    /// Adds the messages, unless an operation is named.
+    /// Adds the messages, unless an operation or a message is named.
     async fn add_messages(&self, api: &ApiState, found: &mut KeysFound) -> Result<(), Problem> {
-        if self.operation.is_some() {
+        if self.operation.is_some() || self.message.is_some() {
             return Ok(());
         }
         let matches = self.messages(api).await?;
@@ -166,8 +190,8 @@ impl Lookup {
             let Some(row) = api.store.messages().get(id).await? else { continue };
             let is_in_queue = self.queue.as_ref().is_none_or(|queue| queue.0.as_str() == row.queue);
             if is_in_queue && self.is_of_identity(&row.identity) {
-                let steps = api.store.messages().transitions(id).await?;
-                let redaction = api.redaction(&row.queue);
+                let newest = api.store.messages().transition_page(id, None, MAX_NEWEST_EVENTS).await?;
+                let (steps, redaction) = (newest.transitions, api.redaction(&row.queue));
                 found.keys.push(KeyRecord::of_message(row, steps, api.keep_finished, redaction));
             }
         }

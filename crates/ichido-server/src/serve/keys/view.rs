@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ichido_core::fence::Fence;
 use ichido_core::json::Redaction;
-use ichido_core::ledger::{Expiry, KeyEntry, RecordPhase};
+use ichido_core::ledger::limits::SETTLE_GRACE_DEFAULT;
+use ichido_core::ledger::{self, Expiry, KeyEntry, RecordPhase};
 use ichido_core::lifecycle::StateName;
 use ichido_store::ledger::{KeyRecord as StoredRecord, StoredResponse};
 use ichido_store::message::{MessageRow, Transition};
@@ -44,13 +45,15 @@ pub struct KeyRecord {
     pub claimed_at: Option<String>,
     /// When the lease of a request expires, unless it is renewed.
     pub lease_until: Option<String>,
+    /// From when on `not_done` can be decided with the default `settle_grace`; null unless its outcome is unknown.
+    pub not_done_from: Option<String>,
     /// The path of the message, or of the one that the request enqueued.
     pub message: Option<String>,
     pub hops: Option<String>,
     pub trace: Option<String>,
     /// The response that replays of the request get.
     pub response: Option<ResponseView>,
-    /// What happened, oldest first; only in a look-up.
+    /// What happened, oldest first; only in a look-up. Of a message with a long history, the end of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<KeyEvent>,
 }
@@ -106,6 +109,8 @@ impl KeyRecord {
                 (outcome.as_str(), None, at)
             }
         };
+        let is_unknown = found.record.phase == RecordPhase::Unknown;
+        let not_done_from = is_unknown.then(|| ledger::not_done_from(&found.record, SETTLE_GRACE_DEFAULT));
         Self {
             kind: "request".to_owned(),
             key_hash: found.name.key.log_hash(),
@@ -121,6 +126,7 @@ impl KeyRecord {
             expires_at: expires_at.map(|at| at.to_string()),
             claimed_at: Some(found.record.claimed_at.to_string()),
             lease_until: lease_until.map(|at| at.to_string()),
+            not_done_from: not_done_from.map(|at| at.to_string()),
             message: found.message_id.map(href),
             hops: found.hops,
             trace: found.trace,
@@ -155,6 +161,7 @@ impl KeyRecord {
             expires_at: completed_at.map(|at| at.plus(keep_finished).to_string()),
             claimed_at: None,
             lease_until: None,
+            not_done_from: None,
             message: Some(href(id)),
             hops,
             trace: facts.trace,

@@ -125,6 +125,8 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
         ("/v1/keys/unknown", "limit", &records),
         ("/v1/keys", "key", &key),
         ("/v1/keys", "hash", "0123456789abcde"),
+        ("/v1/keys", "message", "01995b1c"),
+        ("/v1/messages/{id}/events", "limit", &limit),
         ("/v1/queues/{queue}/messages", "Idempotency-Key", &key),
         ("/v1/queues/{queue}/messages", "Idempotency-Key", "\"k"),
         ("/v1/queues/{queue}/messages", "Ichido-Identity", &identity),
@@ -517,8 +519,8 @@ impl DescribedOperation<'_> {
         if self.path.ends_with(":batch") {
             sent.content_type = "application/x-ndjson";
         }
-        // One of the two.
-        if self.path == "/v1/keys" && !["key", "hash"].contains(&name) {
+        // One of the three.
+        if self.path == "/v1/keys" && !["key", "hash", "message"].contains(&name) {
             query.push(("key", "x"));
         }
         if self.path == "/v1/series" && name != "subject" {

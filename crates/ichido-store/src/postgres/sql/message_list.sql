@@ -17,6 +17,7 @@ CROSS JOIN LATERAL (
       AND ($6::timestamptz IS NULL OR created_at >= $6)
       AND ($7::timestamptz IS NULL OR created_at < $7)
       AND ($10::text IS NULL OR trace_id = $10)
+      AND ($11::text IS NULL OR EXISTS (SELECT 1 FROM ichido.events e WHERE e.message_id = i.id AND e.receipt = $11))
     OFFSET 0) AS m
 ORDER BY m.id DESC
 LIMIT $9

@@ -12,5 +12,6 @@ WHERE (?1 IS NULL OR m.queue = ?1)
   AND (?6 IS NULL OR m.created_at >= ?6)
   AND (?7 IS NULL OR m.created_at < ?7)
   AND (?10 IS NULL OR m.trace_id = ?10)
+  AND (?11 IS NULL OR EXISTS (SELECT 1 FROM ichido_events e WHERE e.message_id = m.id AND e.receipt = ?11))
 ORDER BY m.id DESC
 LIMIT ?9

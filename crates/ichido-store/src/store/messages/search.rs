@@ -44,6 +44,7 @@ impl<'s> Messages<'s> {
     ) -> Result<MessagePage, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
         check::no_nul("the trace id", filter.trace_id.as_deref().unwrap_or_default())?;
+        check::no_nul("the receipt", filter.receipt.as_deref().unwrap_or_default())?;
         let limit = limit.min(MAX_PAGE);
         let known = self.ids_of_owner(filter).await?;
         let (mut page, mut after, mut count) = (MessagePage::default(), filter.begin(), limit);
@@ -154,6 +155,7 @@ impl<'s> Messages<'s> {
             ids.into(),
             i64::from(limit).into(),
             filter.trace_id.as_deref().into(),
+            filter.receipt.as_deref().into(),
         ];
         self.0.driver.all(paired!("message_list"), &values).await?.iter().map(rows::message_row).collect()
     }

@@ -7,14 +7,16 @@ use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::dead_letter::DeadLetterFilter;
-use ichido_store::message::{DeadLetter, DeadLetterState, MessageFilter, NewMessage, QueueName, limits};
+use ichido_store::message::{
+    DeadLetter, DeadLetterState, MessageFilter, NewMessage, Note, QueueName, limits,
+};
 use ichido_store::node::{BulkLease, SharedPace, SingletonTask};
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
     AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, TRAVELS_FOR, bad_request, final_failure, in_doubt, key,
-    many, message, new_id, only, queue, queue_named, terms, will_retry,
+    many, message, new_id, only, queue, queue_named, succeeded, terms, will_retry,
 };
 
 impl StoreFixture {
@@ -131,6 +133,20 @@ both_databases! {
         assert_eq!(fixture.list(before).await, [dead]);
         let both = MessageFilter { key: Some(key("k2")), queue: Some(queue()), ..everything() };
         assert_eq!(fixture.list(both).await, [plain]);
+    }
+
+    #[test]
+    async fn a_message_is_found_by_its_receipt(fixture: StoreFixture) {
+        let ids = fixture.enqueue_many(2).await;
+        for (work, receipt) in fixture.claim(2).await.iter().zip(["r-7", "r-8"]) {
+            let note = Note { receipt: Some(receipt.to_owned()), ..Note::default() };
+            let _ = fixture.settle_with_note(work, succeeded(work), note).await;
+        }
+        let with = |receipt: &str| MessageFilter { receipt: Some(receipt.to_owned()), ..MessageFilter::default() };
+        assert_eq!(fixture.list(with("r-7")).await, [ids[0]]);
+        let dead = MessageFilter { status: Some(StateName::Dead), ..with("r-7") };
+        assert!(fixture.list(dead).await.is_empty());
+        assert!(fixture.list(with("r-9")).await.is_empty());
     }
 
     // SPEC D13, E3.
@@ -258,6 +274,34 @@ both_databases! {
             assert!(pair[0].fence <= pair[1].fence, "in order of fences");
         }
         assert_eq!((transitions[0].at, transitions[0].node), (first.claimed_at, Some(terms().node)));
+    }
+
+    #[test]
+    async fn pages_of_transitions_are_all_of_them(fixture: StoreFixture) {
+        let id = fixture.enqueue("k1").await;
+        for _ in 0..2 {
+            let work = fixture.claim_one().await;
+            let _ = fixture.settle(&work, will_retry(&work)).await;
+            fixture.pass(BACKOFF);
+            fixture.promote().await;
+        }
+        fixture.claim_one().await;
+        let messages = fixture.store.messages();
+        let all = messages.transitions(id).await.unwrap();
+        for limit in 1..=5 {
+            let (mut listed, mut before) = (Vec::new(), None);
+            loop {
+                let page = messages.transition_page(id, before, limit).await.unwrap();
+                // An attempt is one event with two transitions, and the newest page also has the claim.
+                assert!(page.transitions.len() <= limit as usize * 2 + 1, "{limit}: {page:?}");
+                listed.splice(..0, page.transitions);
+                before = page.earlier;
+                if before.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(listed, all, "{limit}");
+        }
     }
 
     #[test]
