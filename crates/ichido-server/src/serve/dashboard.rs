@@ -13,6 +13,8 @@
 mod actions;
 mod alerts;
 mod assets;
+mod audit;
+mod boundaries;
 mod bulk;
 mod bulk_plan;
 mod bulk_texts;
@@ -30,6 +32,11 @@ mod filter;
 mod frame_texts;
 mod help;
 mod json_text;
+mod key;
+mod key_answer;
+mod key_done;
+mod key_texts;
+mod keys;
 mod language;
 mod live;
 mod marks;
@@ -45,6 +52,7 @@ mod overview;
 mod page_cost;
 mod queue;
 mod queues;
+mod replace;
 mod same_origin;
 mod sampler;
 mod session;
@@ -205,6 +213,13 @@ fn routes() -> Vec<PageRoute> {
         page("/operations/new", Operator, get(bulk::show)),
         page("/operations/{id}", Viewer, get(operation::show)),
         form("/operations/{id}/stop", Operator, post(operation::stop)),
+        page("/keys", Viewer, get(keys::show)),
+        form("/keys/decide", Operator, post(key::decide)),
+        page("/messages/{id}/replace", Operator, get(replace::show)),
+        form("/messages/{id}/replace", Operator, post(replace::send)),
+        page("/audit", Viewer, get(audit::list)),
+        page("/boundaries", Viewer, get(boundaries::show)),
+        page("/boundaries/{rule}", Viewer, get(boundaries::rule)),
     ]
 }
 

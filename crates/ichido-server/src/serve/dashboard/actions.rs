@@ -81,7 +81,7 @@ async fn act(
         Err(refusal) if matches!(refusal.status, 400 | 409 | 422) => {
             let text = fill(visitor.t().not_done_notice, &[("why", &refusal.detail)]);
             let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::CONFLICT);
-            page(dashboard, visitor, id, status, Some(Notice { class: "refused", text })).await
+            page(dashboard, visitor, id, (status, Some(Notice { class: "refused", text })), None).await
         }
         Err(refusal) => Err(refusal),
     }

@@ -29,13 +29,22 @@ impl Dashboard {
         target: &str,
         body: String,
     ) -> Result<Response, PageRefusal> {
-        let uri = Uri::try_from(target)
-            .map_err(|_| Problem::new(Code::ParameterInvalid, "the address is not valid"))?;
         let mut request = Request::new(Body::from(body));
         let is_change = method != Method::GET;
         *request.method_mut() = method;
-        *request.uri_mut() = uri;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.send(caller, target, request).await
+    }
+
+    /// Sends a request with its own header fields to the API, and returns a response that is not an error.
+    pub(super) async fn send(
+        &self,
+        caller: &ApiCaller,
+        target: &str,
+        mut request: Request<Body>,
+    ) -> Result<Response, PageRefusal> {
+        *request.uri_mut() = Uri::try_from(target)
+            .map_err(|_| Problem::new(Code::ParameterInvalid, "the address is not valid"))?;
         request.extensions_mut().insert(caller.clone());
         let answered: Result<Response, Infallible> = self.routes.clone().call(request).await;
         if is_change {
@@ -93,7 +102,8 @@ fn refusal(status: StatusCode, bytes: &[u8]) -> PageRefusal {
     }
 }
 
-fn unreadable() -> PageRefusal {
+/// Refuses a page whose data cannot be read.
+pub(super) fn unreadable() -> PageRefusal {
     Problem::new(Code::RecordUnreadable, "the response of the API cannot be read; see the server's log")
         .into()
 }

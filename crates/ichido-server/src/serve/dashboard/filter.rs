@@ -7,7 +7,7 @@ use form_urlencoded::Serializer;
 use ichido_store::message::IdPrefix;
 
 /// The names of filters, and the parameter of the API that each is.
-const FIELDS: [(&str, &str); 9] = [
+const FIELDS: [(&str, &str); 10] = [
     ("queue", "queue"),
     ("state", "state"),
     ("code", "code"),
@@ -15,6 +15,7 @@ const FIELDS: [(&str, &str); 9] = [
     ("identity", "identity"),
     ("id", "id"),
     ("trace", "trace_id"),
+    ("receipt", "receipt"),
     ("since", "created_from"),
     ("before", "created_before"),
 ];
@@ -22,14 +23,15 @@ const FIELDS: [(&str, &str); 9] = [
 const PAYLOAD: &str = "payload.";
 
 /// The names that a filter may have, for people.
-pub(super) const NAMES: &str = "queue, state, code, key, identity, id, trace, since, before, payload./…";
+pub(super) const NAMES: &str =
+    "queue, state, code, key, identity, id, trace, receipt, since, before, payload./…";
 
 /// A parsed filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageFilterText {
     /// Name and value, in order.
     terms: Vec<(String, String)>,
-    /// An id, the first digits of one, or a key.
+    /// An id, the first digits of one, a key, or a receipt.
     bare: Option<String>,
 }
 
@@ -95,7 +97,8 @@ impl MessageFilterText {
     pub(super) fn queries(&self) -> Vec<String> {
         let Some(bare) = &self.bare else { return vec![self.query(None)] };
         let by_id = IdPrefix::parse(bare).map(|_| self.query(Some(("id", bare))));
-        by_id.into_iter().chain([self.query(Some(("key", bare)))]).collect()
+        // A receipt last, which no index finds.
+        by_id.into_iter().chain(["key", "receipt"].map(|name| self.query(Some((name, bare))))).collect()
     }
 
     fn query(&self, bare: Option<(&str, &str)>) -> String {
@@ -169,10 +172,11 @@ mod tests {
             ("queue:orders state:dead code:BROKER_5XX", &["queue=orders&state=dead&code=BROKER_5XX"]),
             ("payload./symbol:USDJPY", &["field=%2Fsymbol&value=USDJPY"]),
             ("key:\"a b\"", &["key=a+b"]),
-            ("01995b1c", &["id=01995b1c", "key=01995b1c"]),
-            ("queue:orders order-1", &["queue=orders&key=order-1"]),
+            ("01995b1c", &["id=01995b1c", "key=01995b1c", "receipt=01995b1c"]),
+            ("queue:orders order-1", &["queue=orders&key=order-1", "queue=orders&receipt=order-1"]),
+            ("receipt:r-7", &["receipt=r-7"]),
             ("order:1:2 state:sent", &[]),
-            ("https://shop/1", &["key=https%3A%2F%2Fshop%2F1"]),
+            ("https://shop/1", &["key=https%3A%2F%2Fshop%2F1", "receipt=https%3A%2F%2Fshop%2F1"]),
             ("key:x&state=dead", &["key=x%26state%3Ddead"]),
         ];
         for (text, queries) in table {

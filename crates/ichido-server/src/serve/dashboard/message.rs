@@ -1,6 +1,6 @@
 //! The page of one message.
 //!
-//! Guarantee: at most four requests to the API, whatever the message went through. Its request is shown from the stored bytes, so a number
+//! Guarantee: at most six requests to the API, each bounded, whatever the message went through. Its request is shown from the stored bytes, so a number
 //! of 64 bits and more is exact.
 
 use std::sync::Arc;
@@ -9,24 +9,29 @@ use askama::Template;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use form_urlencoded::Serializer;
 use http::{Method, StatusCode, Uri};
+use ichido_core::json::REDACTED;
 use ichido_core::settings::size;
 use ichido_store::message::IDENTITY_DEFAULT;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::super::dead_letters::Letter;
+use super::super::keys::{KeyRecord, KeysFound};
 use super::super::messages::unknown_message;
-use super::super::models::{Event, Message, ResultResponse};
+use super::super::models::{Event, Message, MessageFacts, ResultResponse};
 use super::super::request::query_pairs;
 use super::call::collect;
+use super::key_texts::Texts as KeyTexts;
+use super::keys::key_path;
 use super::message_actions::{OfferedAction, offered};
 use super::message_texts::{Fact, ShownAnswer, ShownEntry, shown_answer, shown_timeline};
 use super::shell::{PageRefusal, Shell, Visitor, html};
 use super::texts::{Texts, fill};
-use super::timeline::timeline;
+use super::timeline::{TimelineEntry, TimelineParts};
 use super::was_it_done::was_it_done;
-use super::{Dashboard, json_text, marks};
+use super::{Dashboard, json_text, marks, timeline};
 
 /// Maximum bytes of a request or a response on the page.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
@@ -37,6 +42,7 @@ const MAX_COMMAND_BYTES: usize = 8 << 10;
 #[template(path = "message.html")]
 struct OneMessagePage {
     shell: Shell,
+    k: &'static KeyTexts,
     id: String,
     title: String,
     queue: String,
@@ -48,11 +54,14 @@ struct OneMessagePage {
     actions: Vec<OfferedAction>,
     decide_not_done: &'static str,
     timeline: Vec<ShownEntry>,
+    /// Whether the timeline ends with the newest event.
+    is_newest: bool,
     facts: Vec<Fact>,
     payload: String,
     payload_note: String,
     response: Option<String>,
     response_note: String,
+    is_redacted: bool,
     curl: String,
 }
 
@@ -65,14 +74,37 @@ pub(super) struct Notice {
 /// What the API says about a message.
 struct ReadMessage {
     message: Message,
-    events: Vec<Event>,
+    events: ReadEvents,
     request: bytes::Bytes,
     letter: Option<Letter>,
+    /// The requests that enqueued it.
+    keys: Vec<KeyRecord>,
+    /// An earlier page of its events, if the visitor is there.
+    earlier: Option<ReadEvents>,
 }
 
-#[derive(Deserialize)]
-struct ReadEvents {
-    events: Vec<Event>,
+/// A page of events.
+#[derive(Default, Deserialize)]
+pub(super) struct ReadEvents {
+    pub(super) events: Vec<Event>,
+    pub(super) earlier: Option<String>,
+}
+
+impl ReadEvents {
+    /// Reads the newest events of the message at this path, or those before a position.
+    pub(super) async fn read(
+        dashboard: &Dashboard,
+        visitor: &Visitor,
+        path: &str,
+        before: Option<&str>,
+    ) -> Result<Self, PageRefusal> {
+        let prefix = format!("/v1{path}/events?");
+        let target = Serializer::for_suffix(prefix.clone(), prefix.len())
+            .append_pair("limit", &timeline::PAGE.to_string())
+            .extend_pairs(before.map(|before| ("cursor", before)))
+            .finish();
+        dashboard.read(visitor.caller()?, &target).await
+    }
 }
 
 /// Shows a message.
@@ -89,10 +121,12 @@ pub(super) async fn show(
         "cancel" => Some(t.did_cancel),
         "discard" => Some(t.did_discard),
         "decide" => Some(t.did_decide),
+        "replace" => Some(visitor.key_texts().did_replace),
         _ => None,
     });
     let notice = did.map(|text| Notice { class: "ok", text: text.to_owned() });
-    page(&dashboard, &visitor, parse_id(&id)?, StatusCode::OK, notice).await
+    let before = query.iter().find(|(name, _)| name == "before").map(|(_, before)| before.as_str());
+    page(&dashboard, &visitor, parse_id(&id)?, (StatusCode::OK, notice), before).await
 }
 
 /// Returns the bytes of a request, as a download.
@@ -110,29 +144,31 @@ pub(super) fn parse_id(text: &str) -> Result<Uuid, PageRefusal> {
     Uuid::try_parse(text).map_err(|_| unknown_message().into())
 }
 
-/// Returns the page of a message, with what came of an action.
+/// Returns the page of a message, with what came of an action, and its timeline up to a position.
 pub(super) async fn page(
     dashboard: &Dashboard,
     visitor: &Visitor,
     id: Uuid,
-    status: StatusCode,
-    notice: Option<Notice>,
+    (status, notice): (StatusCode, Option<Notice>),
+    before: Option<&str>,
 ) -> Result<Response, PageRefusal> {
-    let t = visitor.t();
-    let read = ReadMessage::read(dashboard, visitor, id).await?;
-    let ReadMessage { message, events, request, letter } = &read;
+    let (t, k) = (visitor.t(), visitor.key_texts());
+    let read = ReadMessage::read(dashboard, visitor, id, before).await?;
+    let ReadMessage { message, events, request, letter, .. } = &read;
     let facts = &message.facts;
     let in_flight_until = letter.as_ref().and_then(|letter| letter.in_flight_until.as_deref());
-    let answer = was_it_done(facts, events, in_flight_until);
+    let answer = was_it_done(facts, &events.events, in_flight_until);
     let shown = marks::of_state(&facts.status);
     let title = facts.item.clone().unwrap_or_else(|| facts.idempotency_key.clone());
     let (payload, payload_note) = shown_payload(t, &facts.content_type, request);
     let response = message.result.as_ref().and_then(|result| result.response.as_ref());
     let is_dead = facts.status == "dead";
+    let path = format!("/messages/{id}");
     let mut shell = dashboard.shell(visitor, &title);
-    shell.here = format!("/messages/{id}");
+    shell.here.clone_from(&path);
     shell.live = Some(format!("/live?message={id}"));
     let page = OneMessagePage {
+        k,
         id: id.to_string(),
         title,
         queue: facts.queue.clone(),
@@ -140,17 +176,19 @@ pub(super) async fn page(
         state_mark: shown.mark,
         state_class: shown.class,
         notice,
-        answer: shown_answer(visitor, &answer, message, events, letter.as_ref()),
-        actions: if visitor.can_act() { offered(t, message, letter.as_ref()) } else { Vec::new() },
+        answer: shown_answer(visitor, &answer, message, &events.events, letter.as_ref()),
+        actions: if visitor.can_act() { offered(t, k, message, letter.as_ref()) } else { Vec::new() },
         decide_not_done: if is_dead { t.decide_not_done_dead } else { t.decide_not_done },
-        timeline: shown_timeline(visitor, &timeline(message.hops.as_deref(), events)),
-        facts: details(visitor, message),
+        timeline: shown_timeline(visitor, &read.timeline(), &path),
+        is_newest: before.is_none(),
+        facts: details(visitor, &read),
         payload,
         payload_note,
         response: response.map(|response| shown_response(t, response)),
         response_note: response
             .map(|response| note(t, &response.content_type, response.bytes, response.bytes))
             .unwrap_or_default(),
+        is_redacted: is_redacted(request),
         curl: curl(visitor, message, request),
         shell,
     };
@@ -158,11 +196,20 @@ pub(super) async fn page(
 }
 
 impl ReadMessage {
-    async fn read(dashboard: &Dashboard, visitor: &Visitor, id: Uuid) -> Result<Self, PageRefusal> {
-        let caller = visitor.caller()?;
-        let message: Message = dashboard.read(caller, &format!("/v1/messages/{id}")).await?;
-        let events: ReadEvents = dashboard.read(caller, &format!("/v1/messages/{id}/events")).await?;
-        let target = format!("/v1/messages/{id}/request");
+    async fn read(
+        dashboard: &Dashboard,
+        visitor: &Visitor,
+        id: Uuid,
+        before: Option<&str>,
+    ) -> Result<Self, PageRefusal> {
+        let (caller, path) = (visitor.caller()?, format!("/messages/{id}"));
+        let message: Message = dashboard.read(caller, &format!("/v1{path}")).await?;
+        let events = ReadEvents::read(dashboard, visitor, &path, None).await?;
+        let earlier = match before {
+            Some(_) => Some(ReadEvents::read(dashboard, visitor, &path, before).await?),
+            None => None,
+        };
+        let target = format!("/v1{path}/request");
         let request = collect(dashboard.call(caller, Method::GET, &target, String::new()).await?).await?;
         let letter = if matches!(message.facts.status.as_str(), "dead" | "parked") {
             // It may have been requeued since.
@@ -170,12 +217,25 @@ impl ReadMessage {
         } else {
             None
         };
-        Ok(Self { message, events: events.events, request, letter })
+        let found: KeysFound = dashboard.read(caller, &format!("/v1/keys?message={id}")).await?;
+        Ok(Self { message, events, request, letter, keys: found.keys, earlier })
+    }
+
+    fn timeline(&self) -> Vec<TimelineEntry> {
+        let page = self.earlier.as_ref().unwrap_or(&self.events);
+        let of_request = self.keys.iter().find_map(|key| key.hops.as_deref());
+        timeline::timeline(&TimelineParts {
+            hops: self.message.hops.as_deref().or(of_request),
+            keys: &self.keys,
+            accepted_at: page.earlier.as_ref().map(|_| self.message.facts.created_at.as_str()),
+            events: &page.events,
+            earlier: page.earlier.as_deref(),
+        })
     }
 }
 
-fn details(visitor: &Visitor, message: &Message) -> Vec<Fact> {
-    let (t, facts) = (visitor.t(), &message.facts);
+fn details(visitor: &Visitor, ReadMessage { message, keys, .. }: &ReadMessage) -> Vec<Fact> {
+    let (t, k, facts) = (visitor.t(), visitor.key_texts(), &message.facts);
     let link = |name, id: String| Fact { href: Some(format!("/messages/{id}")), ..Fact::code(name, id) };
     let mut shown = vec![
         Fact::code("ID", facts.id.to_string()),
@@ -183,7 +243,7 @@ fn details(visitor: &Visitor, message: &Message) -> Vec<Fact> {
             href: Some(format!("/messages?q=queue:{}", facts.queue)),
             ..Fact::text(t.queue, &*facts.queue)
         },
-        Fact::code(t.key, &*facts.idempotency_key),
+        Fact { href: Some(key_href(keys, facts)), ..Fact::code(t.key, &*facts.idempotency_key) },
         Fact::text(t.identity, &*facts.identity),
         Fact::text(t.accepted_at, visitor.time(&facts.created_at).full),
         Fact::text(t.updated_at, visitor.time(&facts.updated_at).full),
@@ -194,6 +254,25 @@ fn details(visitor: &Visitor, message: &Message) -> Vec<Fact> {
     shown.extend(facts.replacement_of.map(|id| link(t.replaces, id.to_string())));
     shown.extend(message.replaced_by.clone().map(|id| link(t.replaced_by, id)));
     shown
+        .push(Fact { href: Some(format!("/audit?subject={}", facts.id)), ..Fact::text(k.audit, k.in_audit) });
+    shown
+}
+
+/// Returns the page of the request that enqueued a message, or of everything under its key.
+fn key_href(keys: &[KeyRecord], facts: &MessageFacts) -> String {
+    match keys {
+        [KeyRecord { operation: Some(operation), identity, idempotency_key, .. }] => {
+            key_path(operation, identity, idempotency_key)
+        }
+        _ => Serializer::for_suffix("/keys?".to_owned(), "/keys?".len())
+            .append_pair("key", &facts.idempotency_key)
+            .finish(),
+    }
+}
+
+/// Whether values of a request are redacted. If the caller's own text looks like it, a hint is shown for nothing.
+pub(super) fn is_redacted(request: &[u8]) -> bool {
+    std::str::from_utf8(request).is_ok_and(|text| text.contains(REDACTED))
 }
 
 /// Returns a request as text, from its stored bytes.

@@ -2,6 +2,7 @@
 
 use super::super::dead_letters::Letter;
 use super::super::models::Message;
+use super::key_texts::Texts as KeyTexts;
 use super::texts::Texts;
 
 /// An action with its form.
@@ -17,10 +18,17 @@ pub(super) struct OfferedAction {
     pub(super) needs_reason: bool,
     pub(super) is_open: bool,
     pub(super) is_quiet: bool,
+    /// Whether it has a page of its own.
+    pub(super) is_page: bool,
 }
 
 /// Returns the actions for a message in its current state, the most likely one first.
-pub(super) fn offered(t: &'static Texts, message: &Message, letter: Option<&Letter>) -> Vec<OfferedAction> {
+pub(super) fn offered(
+    t: &'static Texts,
+    k: &'static KeyTexts,
+    message: &Message,
+    letter: Option<&Letter>,
+) -> Vec<OfferedAction> {
     let facts = &message.facts;
     let action = |name, path, effect, button| OfferedAction {
         name,
@@ -32,6 +40,7 @@ pub(super) fn offered(t: &'static Texts, message: &Message, letter: Option<&Lett
         needs_reason: false,
         is_open: false,
         is_quiet: true,
+        is_page: false,
     };
     let decide = || OfferedAction {
         has_choice: true,
@@ -49,6 +58,7 @@ pub(super) fn offered(t: &'static Texts, message: &Message, letter: Option<&Lett
         needs_reason: true,
         ..action(t.discard, "discard", t.discard_effect, t.discard_button)
     };
+    let edit = || OfferedAction { is_page: true, ..action(k.edit, "replace", k.edit_effect, k.edit_title) };
     let cancel = || action(t.cancel, "cancel", t.cancel_effect, t.cancel_button);
     let is_closed = letter.is_some_and(|letter| letter.disposition != "open");
     match (facts.status.as_str(), facts.effect.as_str()) {
@@ -56,7 +66,7 @@ pub(super) fn offered(t: &'static Texts, message: &Message, letter: Option<&Lett
         ("parked", _) => vec![decide(), requeue()],
         ("dead", "unknown") => vec![decide(), requeue(), discard()],
         ("dead", "done") => vec![discard()],
-        ("dead", _) => vec![requeue(), discard()],
+        ("dead", _) => vec![requeue(), edit(), discard()],
         ("failed", _) => {
             vec![action(t.retry_now, "requeue", t.retry_now_effect, t.retry_now_button), cancel()]
         }
@@ -85,20 +95,20 @@ mod tests {
 
     #[test]
     fn each_state_offers_what_the_lifecycle_allows() {
-        let t = Texts::of(Language::English);
+        let (t, k) = (Texts::of(Language::English), KeyTexts::of(Language::English));
         for (status, effect, expected) in [
             ("queued", "not_done", &["cancel"][..]),
             ("sending", "in_flight", &["cancel"]),
             ("failed", "unknown", &["requeue", "cancel"]),
             ("parked", "unknown", &["decide", "requeue"]),
             ("dead", "unknown", &["decide", "requeue", "discard"]),
-            ("dead", "not_done", &["requeue", "discard"]),
+            ("dead", "not_done", &["requeue", "replace", "discard"]),
             ("dead", "done", &["discard"]),
             ("sent", "done", &[]),
             ("cancelled", "not_done", &[]),
         ] {
             let offered: Vec<&str> =
-                offered(t, &message(status, effect), None).iter().map(|action| action.path).collect();
+                offered(t, k, &message(status, effect), None).iter().map(|action| action.path).collect();
             assert_eq!(offered, expected, "{status} {effect}");
         }
     }

@@ -1,12 +1,15 @@
 //! "Was it done?" and the timeline in words.
 
+use std::time::Duration;
+
 use super::super::dead_letters::Letter;
 use super::super::models::{Event, Message};
+use super::key;
 use super::marks;
 use super::moments::{ShownTime, duration, full};
 use super::shell::Visitor;
 use super::texts::{Texts, fill};
-use super::timeline::{AttemptRun, TimelineEntry, TimelineStep};
+use super::timeline::{AttemptRun, KeyStep, TimelineEntry, TimelineStep};
 use super::was_it_done::{DoneAnswer, DoneVerdict, Grounds, MessageNext};
 
 /// A name and a value.
@@ -45,6 +48,24 @@ pub(super) struct ShownEntry {
     pub(super) text: Option<String>,
     pub(super) facts: Vec<Fact>,
     pub(super) at: Option<ShownTime>,
+    /// Where its title leads.
+    pub(super) href: Option<String>,
+}
+
+impl ShownEntry {
+    fn quiet(mark: &'static str, title: String) -> Self {
+        Self { mark, class: "quiet", title, text: None, facts: Vec::new(), at: None, href: None }
+    }
+}
+
+/// Returns mark, class and word of a verdict.
+pub(super) fn verdict_mark(t: &Texts, verdict: DoneVerdict) -> (&'static str, &'static str, &'static str) {
+    match verdict {
+        DoneVerdict::Yes => ("check", "good", t.yes),
+        DoneVerdict::No => ("cross", "bad", t.no),
+        DoneVerdict::NotYet => ("wait", "calm", t.not_yet),
+        DoneVerdict::Unknown => ("ask", "doubt", t.not_known),
+    }
 }
 
 /// Returns the answer in words, with its evidence.
@@ -56,18 +77,13 @@ pub(super) fn shown_answer(
     letter: Option<&Letter>,
 ) -> ShownAnswer {
     let t = visitor.t();
-    let (mark, class, word) = match answer.verdict {
-        DoneVerdict::Yes => ("check", "good", t.yes),
-        DoneVerdict::No => ("cross", "bad", t.no),
-        DoneVerdict::NotYet => ("wait", "calm", t.not_yet),
-        DoneVerdict::Unknown => ("ask", "doubt", t.not_known),
-    };
+    let (mark, class, word) = verdict_mark(t, answer.verdict);
     ShownAnswer {
         mark,
         class,
         word,
         because: because(t, answer),
-        next: next(visitor, answer, message),
+        next: next(visitor, answer, message, letter),
         evidence: evidence(t, answer, message, events, letter),
     }
 }
@@ -92,13 +108,24 @@ fn because(t: &Texts, answer: &DoneAnswer) -> String {
     fill(text, &[("n", &attempt), ("who", answer.actor.as_deref().unwrap_or(t.a_person))])
 }
 
-fn next(visitor: &Visitor, answer: &DoneAnswer, message: &Message) -> Option<String> {
-    let t = visitor.t();
+fn next(
+    visitor: &Visitor,
+    answer: &DoneAnswer,
+    message: &Message,
+    letter: Option<&Letter>,
+) -> Option<String> {
+    let (t, k) = (visitor.t(), visitor.key_texts());
+    let asked_every = letter.and_then(|letter| letter.asked_every_seconds).map(Duration::from_secs);
     let text = match &answer.next {
         MessageNext::Nothing => return None,
         MessageNext::WhenFree => t.next_when_free.to_owned(),
         MessageNext::AttemptEnds => t.next_attempt_ends.to_owned(),
         MessageNext::Requeue => t.next_requeue.to_owned(),
+        MessageNext::Decide { not_before } if let Some(every) = asked_every => {
+            let text = if not_before.is_some() { k.next_asked_later } else { k.next_asked };
+            let when = not_before.as_deref().map(full).unwrap_or_default();
+            fill(text, &[("when", &when), ("time", &duration(every))])
+        }
         MessageNext::Decide { not_before: None } => t.next_decide.to_owned(),
         MessageNext::Decide { not_before: Some(at) } => fill(t.next_decide_later, &[("when", &full(at))]),
         MessageNext::AttemptAt(at) => {
@@ -153,32 +180,57 @@ fn evidence(
     found
 }
 
-/// Returns the timeline in words.
-pub(super) fn shown_timeline(visitor: &Visitor, entries: &[TimelineEntry]) -> Vec<ShownEntry> {
-    entries.iter().map(|entry| shown_entry(visitor, entry)).collect()
+/// Returns the timeline in words. Earlier entries are on the message's page.
+pub(super) fn shown_timeline(
+    visitor: &Visitor,
+    entries: &[TimelineEntry],
+    message_path: &str,
+) -> Vec<ShownEntry> {
+    entries.iter().map(|entry| shown_entry(visitor, entry, message_path)).collect()
 }
 
-fn shown_entry(visitor: &Visitor, entry: &TimelineEntry) -> ShownEntry {
-    let t = visitor.t();
+fn shown_entry(visitor: &Visitor, entry: &TimelineEntry, message_path: &str) -> ShownEntry {
+    let (t, k) = (visitor.t(), visitor.key_texts());
     match entry {
         TimelineEntry::Hop { name, at } => ShownEntry {
-            mark: "dot",
-            class: "quiet",
-            title: fill(t.hop, &[("name", name)]),
-            text: None,
-            facts: Vec::new(),
             at: Some(visitor.time(at)),
+            ..ShownEntry::quiet("dot", fill(t.hop, &[("name", name)]))
         },
-        TimelineEntry::LeftOut { count } => ShownEntry {
-            mark: "none",
-            class: "quiet",
-            title: fill(t.left_out, &[("n", &count.to_string())]),
-            text: None,
-            facts: Vec::new(),
-            at: None,
+        TimelineEntry::Idle { lasted } => {
+            ShownEntry::quiet("idle", fill(k.idle_for, &[("time", &duration(*lasted))]))
+        }
+        TimelineEntry::Earlier { before, .. } => ShownEntry {
+            href: Some(format!("{message_path}?before={before}#timeline")),
+            ..ShownEntry::quiet("none", k.earlier_entries.to_owned())
         },
+        TimelineEntry::Key(step) => shown_key_step(visitor, step),
         TimelineEntry::Attempts(run) => shown_attempts(visitor, run),
         TimelineEntry::Step(step) => shown_step(visitor, step),
+    }
+}
+
+fn shown_key_step(visitor: &Visitor, step: &KeyStep) -> ShownEntry {
+    let (t, k) = (visitor.t(), visitor.key_texts());
+    let (mark, class, text) = match step.kind.as_str() {
+        "claimed" => ("in", "calm", k.step_key_claimed),
+        "taken_over" => ("in", "warn", k.step_key_taken_over),
+        "unknown" => ("ask", "doubt", k.step_key_unknown),
+        "settled" => ("check", "calm", k.step_key_settled),
+        "reconciled" => ("check", "calm", k.step_key_reconciled),
+        "decided" => ("person", "calm", k.step_key_decided),
+        other => ("dot", "quiet", other),
+    };
+    let mut facts = vec![Fact::text("→", key::state_name(k, &step.to))];
+    facts.extend(step.actor.clone().map(|actor| Fact::text(t.by, actor)));
+    facts.extend(step.fence.map(|fence| Fact::text(t.fence, fence.to_string())));
+    ShownEntry {
+        mark,
+        class,
+        title: fill(text, &[("name", &step.operation)]),
+        text: None,
+        facts,
+        at: Some(visitor.time(&step.at)),
+        href: None,
     }
 }
 
@@ -218,6 +270,7 @@ fn shown_attempts(visitor: &Visitor, run: &AttemptRun) -> ShownEntry {
         text: run.text.clone(),
         facts,
         at: Some(visitor.time(&run.at)),
+        href: None,
     }
 }
 
@@ -253,6 +306,7 @@ fn shown_step(visitor: &Visitor, step: &TimelineStep) -> ShownEntry {
         text: step.text.clone(),
         facts,
         at: Some(visitor.time(&step.at)),
+        href: None,
     }
 }
 

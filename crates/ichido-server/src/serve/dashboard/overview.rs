@@ -339,14 +339,7 @@ fn shown_need(language: Language, terms: &'static Terms, need: &Need) -> ShownNe
         }
         Need::UnknownKeys(keys) => {
             let title = count(t.keys_need, keys.to_string());
-            shown(
-                "ask",
-                "doubt",
-                title,
-                "/help#idempotency_key",
-                t.keys_need_detail.to_owned(),
-                Some(terms.idempotency_key),
-            )
+            shown("ask", "doubt", title, "/keys", t.keys_need_detail.to_owned(), Some(terms.idempotency_key))
         }
         Need::Stalled { oldest } => {
             let minutes = (RATE_WINDOW.as_secs() / 60).to_string();

@@ -15,8 +15,10 @@ use super::super::problem::Problem;
 use super::super::response::with_type;
 use super::Dashboard;
 use super::assets::{AssetPaths, PATHS, icon_path};
+use super::bulk_texts::Texts as BulkTexts;
 use super::chart_texts;
 use super::frame_texts;
+use super::key_texts::Texts as KeyTexts;
 use super::language::Language;
 use super::moments::ShownTime;
 use super::page_cost::{ShownCost, with_explain};
@@ -50,6 +52,11 @@ impl Visitor {
     /// Returns the texts of charts and of the pages with them.
     pub(super) fn charts(&self) -> &'static chart_texts::Texts {
         chart_texts::Texts::of(self.language)
+    }
+
+    /// Returns the texts of the pages of keys and of the audit trail.
+    pub(super) fn key_texts(&self) -> &'static KeyTexts {
+        KeyTexts::of(self.language)
     }
 
     /// Returns the caller of a page that needs one.
@@ -207,11 +214,15 @@ impl Dashboard {
     }
 
     fn navigation(&self, visitor: &Visitor) -> Vec<NavigationItem> {
-        let t = visitor.t();
+        let (t, k, c) = (visitor.t(), visitor.key_texts(), visitor.charts());
+        let b = BulkTexts::of(visitor.language);
         let section = visitor.here.split(['?', '/']).nth(1).unwrap_or_default();
         // The badges come from the last sample and read nothing.
         let latest = self.sampler.latest();
-        let (dead, firing) = latest.map_or((0, 0), |sample| (sample.open_letters(), sample.alerts.len()));
+        let (dead, firing, unknown) = latest.map_or((0, 0, 0), |sample| {
+            let unknown = usize::try_from(sample.unknown_keys).unwrap_or(usize::MAX);
+            (sample.open_letters(), sample.alerts.len(), unknown)
+        });
         let item = |path: &'static str, key, name, count| NavigationItem {
             path,
             key,
@@ -220,14 +231,19 @@ impl Dashboard {
             count,
         };
         vec![
+            // The first ones are in the row, the others under "More".
             item("/", "o", t.overview, 0),
             item("/messages", "m", t.messages, 0),
             item("/dead-letters", "d", t.dead_letters, dead),
             item("/queues", "q", t.queues, 0),
+            item("/destinations", "t", c.destinations, 0),
+            item("/keys", "k", k.keys, unknown),
             item("/alerts", "a", t.alerts, firing),
+            item("/operations", "p", b.operations, 0),
+            item("/models", "l", c.models, 0),
             item("/nodes", "n", t.nodes, 0),
-            item("/destinations", "t", visitor.charts().destinations, 0),
-            item("/models", "l", visitor.charts().models, 0),
+            item("/boundaries", "b", k.boundaries, 0),
+            item("/audit", "u", k.audit, 0),
         ]
     }
 

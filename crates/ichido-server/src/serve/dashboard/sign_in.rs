@@ -197,7 +197,16 @@ pub(super) async fn read_form(
     headers: &HeaderMap,
     body: axum::body::Body,
 ) -> Result<FormFields, PageRefusal> {
-    let body = read_body(headers, body, MAX_FORM_BYTES, None).await?;
+    read_form_up_to(MAX_FORM_BYTES, headers, body).await
+}
+
+/// Reads the fields of a longer form.
+pub(super) async fn read_form_up_to(
+    max_bytes: usize,
+    headers: &HeaderMap,
+    body: axum::body::Body,
+) -> Result<FormFields, PageRefusal> {
+    let body = read_body(headers, body, max_bytes, None).await?;
     Ok(FormFields(form_urlencoded::parse(&body).into_owned().collect()))
 }
 

@@ -28,6 +28,11 @@ use crate::config::{self, ConfigSources};
 
 mod charts;
 
+mod audit;
+mod boundaries;
+mod keys;
+mod one_message;
+
 const SCRIPT: &str = "<script>alert(1)</script>";
 const ESCAPED: &str = "&#60;script&#62;alert(1)&#60;/script&#62;";
 /// Maximum bytes of the first page. Its files, which a browser keeps, have limits of their own.
@@ -70,8 +75,15 @@ impl Fixture {
     async fn new() -> Self {
         let file = fresh_file();
         let store = Store::open(&file.url, 2).await.unwrap();
-        let (access, pages) = server(&store);
+        let (access, pages) = server(&store, None);
         Self { store, access, pages, _file: file }
+    }
+
+    /// Starts it with another configuration.
+    async fn configured(config: &Config) -> Self {
+        let mut fixture = Self::new().await;
+        (fixture.access, fixture.pages) = server(&fixture.store, Some(config));
+        fixture
     }
 
     async fn add_token(&self, name: &str, role: TokenRole) -> (Uuid, String) {
@@ -146,10 +158,10 @@ impl Fixture {
     }
 }
 
-/// Starts another server of a store.
-fn server(store: &Store) -> (Arc<Access>, Router) {
-    let config = config::resolve("ichido.toml", CONFIG, &ConfigSources::of_files(PathBuf::new())).unwrap();
-    let api = Arc::new(in_process::api(store.clone(), Some(&config)));
+/// Starts another server of a store, with the usual configuration or another one.
+fn server(store: &Store, config: Option<&Config>) -> (Arc<Access>, Router) {
+    let usual = config::resolve("ichido.toml", CONFIG, &ConfigSources::of_files(PathBuf::new())).unwrap();
+    let api = Arc::new(in_process::api(store.clone(), Some(config.unwrap_or(&usual))));
     let access = Arc::new(Access::new(store.clone(), "127.0.0.1:4180".parse().unwrap()));
     let pages = pages(api, Arc::clone(&access), "");
     (access, pages)
@@ -173,7 +185,12 @@ fn path_of(route: &PageRoute, message: Uuid, group: Uuid, operation: Uuid) -> St
         path if path.starts_with("/operations/") => operation,
         _ => message,
     };
-    route.path.replace("{id}", &id.to_string()).replace("{queue}", "orders").replace("{name}", "shop")
+    route
+        .path
+        .replace("{id}", &id.to_string())
+        .replace("{queue}", "orders")
+        .replace("{name}", "shop")
+        .replace("{rule}", "ICH-B001")
 }
 
 #[tokio::test]
@@ -258,7 +275,7 @@ async fn a_session_holds_on_every_server_of_the_store() {
     let mut fixture = Fixture::new().await;
     let (_, token) = fixture.add_token("ann", TokenRole::Viewer).await;
     let cookie = fixture.sign_in(&token).await;
-    (fixture.access, fixture.pages) = server(&fixture.store);
+    (fixture.access, fixture.pages) = server(&fixture.store, None);
     assert_eq!(fixture.get("/", Some(&cookie)).await.status, StatusCode::OK);
 }
 
@@ -438,6 +455,10 @@ async fn pages_have_no_inline_script_or_style() {
         "/alerts",
         "/nodes",
         "/help",
+        "/keys",
+        "/audit",
+        "/boundaries",
+        "/boundaries/ICH-B001",
         &format!("/messages/{id}"),
     ] {
         let page = fixture.get(target, None).await;

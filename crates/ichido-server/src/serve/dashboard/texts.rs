@@ -95,7 +95,7 @@ texts! {
     dead_need: "Dead letters: {n}", "デッドレター: {n} 件";
     dead_need_detail: "Ichido gave up on them. Read why, repair the cause, then requeue or discard them.", "配信を断念したメッセージです。原因を確認して直し、再投入または破棄してください。";
     keys_need: "Requests of unknown outcome: {n}", "結果が不明なリクエスト: {n} 件";
-    keys_need_detail: "Their keys stay blocked until somebody decides. List them with “ichido keys unknown”.", "判断するまでキーは使えません。一覧: ichido keys unknown";
+    keys_need_detail: "Their keys stay blocked until somebody decides.", "判断するまでキーは使えません。";
     unserved_need: "Queue {queue}: nobody serves it", "キュー {queue}: 担当するワーカーがありません";
     unserved_need_detail: "Waiting: {n}. No worker has this queue in its configuration.", "{n} 件が待っていますが、このキューを設定したワーカーがありません。";
     paused_need: "Queue {queue} is paused. Waiting: {n}", "キュー {queue} は停止中で、{n} 件が待っています";
@@ -136,7 +136,7 @@ texts! {
     first_at: "first attempt {when}", "最初の試行 {when}";
     filter: "Filter", "絞り込み";
     search: "Search", "検索";
-    filter_hint: "An id, the first digits of one, or a key; or: queue: state: code: key: identity: trace: since: before: payload./field:", "ID(先頭の数桁でも可)かキー、または queue: state: code: key: identity: trace: since: before: payload./項目:";
+    filter_hint: "An id, the first digits of one, a key, or a receipt; or: queue: state: code: key: identity: trace: receipt: since: before: payload./field:", "ID(先頭の数桁でも可)、キー、受領番号、または queue: state: code: key: identity: trace: receipt: since: before: payload./項目:";
     filter_unknown: "Unknown filter {name}. Known filters: {names}.", "{name} という絞り込みはありません。使えるもの: {names}。";
     filter_repeated: "The filter {name} is repeated; use it once.", "絞り込み {name} が重複しています。";
     filter_two: "Use one id or key at a time; put a value with spaces in double quotes.", "ID かキーは一つだけ指定してください。空白を含む値は二重引用符で囲みます。";
@@ -219,7 +219,6 @@ texts! {
     did_decide: "The decision is recorded.", "判断を記録しました。";
     not_done_notice: "Nothing was changed: {why}", "変更していません: {why}";
     timeline: "Timeline", "経過";
-    left_out: "{n} entries are not shown here; the API has them all.", "{n} 件を省略しました。API ではすべて取得できます。";
     hop: "Passed {name}", "{name} を通過";
     attempt_one: "Attempt {n}: {outcome}", "試行 {n}: {outcome}";
     attempt_many: "Attempts {n} to {last}, all: {outcome}", "試行 {n}〜{last}(すべて同じ): {outcome}";

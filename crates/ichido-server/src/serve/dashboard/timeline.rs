@@ -1,7 +1,7 @@
-//! The timeline of a message: its hops, its attempts, and what people did.
+//! The timeline of a message and its key: hops, claims of the key, attempts, and what people did.
 //!
-//! Guarantee: one pass over the events. A claim and its end are one attempt, and equal attempts in a row are one entry, so a message with
-//! thousands of attempts has a short timeline. At most [`MAX_ENTRIES`] are shown, the oldest and the newest, and how many are left out.
+//! Guarantee: one pass over a page of events, so it is as short as the page, however long the history. A claim and its end are one attempt,
+//! equal attempts in a row are one entry, and a time without events is one too.
 
 use std::time::Duration;
 
@@ -10,24 +10,55 @@ use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
+use super::super::keys::{KeyEvent, KeyRecord};
 use super::super::models::Event;
 
-/// Maximum entries of a timeline.
-pub(super) const MAX_ENTRIES: usize = 200;
-/// How many of them are the oldest ones.
-const OLDEST_SHOWN: usize = 20;
+/// Maximum recorded events on a page.
+pub(super) const PAGE: u32 = 200;
+/// A shorter time without events is not mentioned.
+const MIN_IDLE: Duration = Duration::from_mins(1);
+
+/// What a timeline is made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TimelineParts<'a> {
+    /// The hop chain, as in its header.
+    pub(super) hops: Option<&'a str>,
+    /// The requests that enqueued the message, with their history.
+    pub(super) keys: &'a [KeyRecord],
+    /// When the message was accepted, unless the events say it.
+    pub(super) accepted_at: Option<&'a str>,
+    /// A page of the message's events.
+    pub(super) events: &'a [Event],
+    /// The position of the page before.
+    pub(super) earlier: Option<&'a str>,
+}
 
 /// An entry of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TimelineEntry {
     /// A component that the request passed.
     Hop { name: String, at: String },
+    /// A step of the request's key.
+    Key(KeyStep),
     /// Attempts with the same outcome.
     Attempts(AttemptRun),
     /// Anything else that happened to the message.
     Step(TimelineStep),
-    /// Entries that are not shown.
-    LeftOut { count: usize },
+    /// A time in which nothing happened.
+    Idle { lasted: Duration },
+    /// Events before this page, which ends at this time.
+    Earlier { before: String, at: String },
+}
+
+/// A step in the history of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KeyStep {
+    pub(super) at: String,
+    pub(super) kind: String,
+    pub(super) operation: String,
+    pub(super) to: String,
+    pub(super) fence: Option<u64>,
+    pub(super) actor: Option<String>,
 }
 
 /// Attempts in a row that ended alike.
@@ -72,13 +103,88 @@ pub(super) struct TimelineStep {
     pub(super) receipt: Option<String>,
 }
 
-/// Returns the timeline of a message, oldest first.
-pub(super) fn timeline(hops: Option<&str>, events: &[Event]) -> Vec<TimelineEntry> {
-    let hops = hops.map(|hops| Hops::read([hops])).unwrap_or_default();
-    let mut entries: Vec<TimelineEntry> = hops
+impl TimelineEntry {
+    /// Returns when it began; `None` for a hop, whose clock is another machine's.
+    fn began(&self) -> Option<Timestamp> {
+        match self {
+            Self::Key(KeyStep { at, .. })
+            | Self::Attempts(AttemptRun { at, .. })
+            | Self::Step(TimelineStep { at, .. })
+            | Self::Earlier { at, .. } => Timestamp::parse(at),
+            Self::Hop { .. } | Self::Idle { .. } => None,
+        }
+    }
+
+    fn ended(&self) -> Option<Timestamp> {
+        match self {
+            // An attempt in flight has not ended.
+            Self::Attempts(run) => run.ended_at.as_deref().and_then(Timestamp::parse),
+            _ => self.began(),
+        }
+    }
+}
+
+/// Returns the timeline, oldest first.
+pub(super) fn timeline(parts: &TimelineParts<'_>) -> Vec<TimelineEntry> {
+    let hops = parts.hops.map(|hops| Hops::read([hops])).unwrap_or_default();
+    let hops = hops
         .iter()
-        .map(|hop| TimelineEntry::Hop { name: hop.name.as_str().to_owned(), at: hop.at.to_string() })
-        .collect();
+        .map(|hop| TimelineEntry::Hop { name: hop.name.as_str().to_owned(), at: hop.at.to_string() });
+    let mut entries: Vec<TimelineEntry> = parts.keys.iter().flat_map(key_steps).collect();
+    entries.extend(parts.accepted_at.map(|at| TimelineEntry::Step(accepted(at))));
+    if let (Some(before), Some(first)) = (parts.earlier, parts.events.first()) {
+        entries.push(TimelineEntry::Earlier { before: before.to_owned(), at: first.at.clone() });
+    }
+    entries.extend(event_entries(parts.events));
+    // Stable: what happened at the same moment stays in this order.
+    entries.sort_by_key(TimelineEntry::began);
+    hops.chain(with_idle_times(entries)).collect()
+}
+
+fn key_steps(record: &KeyRecord) -> impl Iterator<Item = TimelineEntry> {
+    let operation = record.operation.as_deref().unwrap_or_default();
+    record.history.iter().map(move |KeyEvent { at, kind, to, fence, actor, .. }| {
+        TimelineEntry::Key(KeyStep {
+            at: at.clone(),
+            kind: kind.clone(),
+            operation: operation.to_owned(),
+            to: to.clone(),
+            fence: *fence,
+            actor: actor.clone(),
+        })
+    })
+}
+
+fn accepted(at: &str) -> TimelineStep {
+    TimelineStep {
+        at: at.to_owned(),
+        kind: "accepted".to_owned(),
+        to: StateName::Queued.to_string(),
+        actor: None,
+        text: None,
+        receipt: None,
+    }
+}
+
+/// Adds entries for times without events. A backoff within a run of attempts is part of the run.
+fn with_idle_times(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
+    let mut shown = Vec::with_capacity(entries.len());
+    let mut ended: Option<Timestamp> = None;
+    for entry in entries {
+        let lasted = ended.zip(entry.began()).map_or(Duration::ZERO, |(ended, began)| began.since(ended));
+        if MIN_IDLE <= lasted && !matches!(entry, TimelineEntry::Earlier { .. }) {
+            shown.push(TimelineEntry::Idle { lasted });
+        }
+        // What lies before the page may have been busy.
+        ended = if matches!(entry, TimelineEntry::Earlier { .. }) { None } else { ended.max(entry.ended()) };
+        shown.push(entry);
+    }
+    shown
+}
+
+/// Returns the entries of a page of events.
+fn event_entries(events: &[Event]) -> Vec<TimelineEntry> {
+    let mut entries = Vec::new();
     let mut open: Option<&Event> = None;
     for event in events {
         match (event.kind.as_str(), open) {
@@ -95,10 +201,8 @@ pub(super) fn timeline(hops: Option<&str>, events: &[Event]) -> Vec<TimelineEntr
             _ => entries.push(TimelineEntry::Step(step(event))),
         }
     }
-    if let Some(claim) = open {
-        entries.push(attempt(claim, None));
-    }
-    shortened(entries)
+    entries.extend(open.map(|claim| attempt(claim, None)));
+    entries
 }
 
 fn is_end(claim: &Event, event: &Event) -> bool {
@@ -153,14 +257,6 @@ fn step(event: &Event) -> TimelineStep {
     }
 }
 
-fn shortened(mut entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
-    let count = entries.len().saturating_sub(MAX_ENTRIES);
-    if 0 < count {
-        entries.splice(OLDEST_SHOWN..OLDEST_SHOWN + count, [TimelineEntry::LeftOut { count }]);
-    }
-    entries
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -193,11 +289,13 @@ mod tests {
         events.extend((1..=10_000).flat_map(failure));
         events.push(event(200_000, "claimed", Some("queued"), "sending", 10_001, Some(10_001)));
         events.push(event(200_001, "succeeded", Some("sending"), "sent", 10_001, Some(10_001)));
-        let entries = timeline(Some(r#"bff;t=1800000000000;r="7f1c""#), &events);
+        let hops = Some(r#"bff;t=1800000000000;r="7f1c""#);
+        let entries = timeline(&TimelineParts { hops, events: &events, ..TimelineParts::default() });
         let [
             TimelineEntry::Hop { name, .. },
             TimelineEntry::Step(accepted),
             TimelineEntry::Attempts(run),
+            TimelineEntry::Idle { lasted },
             TimelineEntry::Attempts(last),
         ] = &entries[..]
         else {
@@ -207,6 +305,7 @@ mod tests {
         assert_eq!((run.first, run.last, run.count, run.fence), (1, 10_000, 10_000, Some(10_000)));
         assert_eq!(run.at, Timestamp::from_secs(10).to_string());
         assert_eq!((run.outcome.status, run.took), (Some(503), Some(Duration::from_secs(2))));
+        assert_eq!(*lasted, Duration::from_secs(200_000 - 100_002));
         assert_eq!((last.first, last.count, last.outcome.kind.as_deref()), (10_001, 1, Some("succeeded")));
     }
 
@@ -218,22 +317,55 @@ mod tests {
             event(3, "claimed", Some("queued"), "sending", 2, Some(2)),
             event(4, "late_success", Some("sending"), "sending", 2, Some(1)),
         ];
-        let entries = timeline(None, &events);
+        let entries = timeline(&TimelineParts { events: &events, ..TimelineParts::default() });
         assert_eq!(entries.len(), 3, "{entries:?}");
-        assert!(matches!(&entries[1], TimelineEntry::Step(step) if step.kind == "late_success"));
         assert!(
-            matches!(&entries[2], TimelineEntry::Attempts(run) if run.outcome.kind.is_none() && run.fence == Some(2))
+            matches!(&entries[1], TimelineEntry::Attempts(run) if run.outcome.kind.is_none() && run.fence == Some(2))
         );
+        assert!(matches!(&entries[2], TimelineEntry::Step(step) if step.kind == "late_success"));
     }
 
     #[test]
-    fn a_long_timeline_shows_its_ends() {
+    fn a_key_is_in_the_timeline_from_its_first_claim_on() {
+        let at = |seconds: i64| Timestamp::from_secs(seconds).to_string();
+        let entry = |seconds, kind: &str| json!({ "at": at(seconds), "kind": kind, "from": "", "to": "applied", "fence": 7, "actor": null });
+        let key: KeyRecord = serde_json::from_value(json!({
+            "kind": "request", "operation": "orders.create", "queue": null, "identity": "ann", "idempotency_key": "k", "key_hash": "00",
+            "state": "applied", "request_digest": "", "result_digest": null, "created_at": at(1), "completed_at": at(4), "expires_at": null,
+            "claimed_at": at(1), "lease_until": null, "not_done_from": null, "message": null, "hops": null, "trace": null,
+            "response": null, "history": [entry(1, "claimed"), entry(4, "settled")],
+        }))
+        .expect("a record");
+        let [claimed, failed, _] = failure(1);
+        let events = [event(2, "accepted", None, "queued", 0, None), claimed, failed];
+        let keys = std::slice::from_ref(&key);
+        let entries = timeline(&TimelineParts { keys, events: &events, ..TimelineParts::default() });
+        let [
+            TimelineEntry::Key(claimed),
+            TimelineEntry::Step(accepted),
+            TimelineEntry::Key(settled),
+            TimelineEntry::Attempts(_),
+        ] = &entries[..]
+        else {
+            panic!("{entries:?}")
+        };
+        assert_eq!((claimed.kind.as_str(), claimed.operation.as_str()), ("claimed", "orders.create"));
+        assert_eq!((accepted.kind.as_str(), settled.kind.as_str()), ("accepted", "settled"));
+    }
+
+    #[test]
+    fn a_page_of_a_long_history_says_that_there_is_more() {
         let step = |at| event(at, "requeued", Some("dead"), "queued", 0, None);
-        let entries = timeline(None, &(0..1_000).map(step).collect::<Vec<_>>());
-        assert_eq!(entries.len(), MAX_ENTRIES + 1);
-        assert_eq!(entries[OLDEST_SHOWN], TimelineEntry::LeftOut { count: 800 });
-        assert!(
-            matches!(entries.last(), Some(TimelineEntry::Step(last)) if last.at == Timestamp::from_secs(999).to_string())
-        );
+        let events: Vec<Event> = (800..1_000).map(step).collect();
+        let accepted_at = Timestamp::from_secs(1).to_string();
+        let entries = timeline(&TimelineParts {
+            accepted_at: Some(&accepted_at),
+            events: &events,
+            earlier: Some("cursor"),
+            ..TimelineParts::default()
+        });
+        assert_eq!(entries.len(), 202, "no idle time beside what is left out");
+        assert!(matches!(&entries[0], TimelineEntry::Step(step) if step.kind == "accepted"));
+        assert!(matches!(&entries[1], TimelineEntry::Earlier { before, .. } if before == "cursor"));
     }
 }

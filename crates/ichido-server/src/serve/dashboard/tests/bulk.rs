@@ -110,7 +110,7 @@ async fn dead_letters_are_shown_by_cause() {
     assert!(empty.text.contains("each cause appears here once"), "{}", empty.text);
     fixture.fail_some(3, Effect::NotDone, "order 17: no such symbol \"ACMEE\"").await;
     // Its first sample is a moment old.
-    (fixture.access, fixture.pages) = server(&fixture.store);
+    (fixture.access, fixture.pages) = server(&fixture.store, None);
     let waits = fixture.get("/dead-letters", None).await;
     assert!(waits.text.contains("3 dead letters are not grouped yet"), "{}", waits.text);
     let overview = fixture.get("/", None).await;
@@ -286,7 +286,7 @@ async fn a_halted_canary_is_explained_with_its_error_on_every_server() {
     };
     explained(&halted.text);
     // Another server, or this one after a restart, knows only what is stored.
-    (fixture.access, fixture.pages) = server(&fixture.store);
+    (fixture.access, fixture.pages) = server(&fixture.store, None);
     explained(&fixture.get(&location, None).await.text);
 
     let rest = halted.text.split("href=\"/operations/new?").nth(1).unwrap().split('"').next().unwrap();

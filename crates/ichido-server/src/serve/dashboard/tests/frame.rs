@@ -58,10 +58,10 @@ async fn many_viewers_cost_what_one_costs() {
     let fixture = Fixture::new().await;
     fixture.enqueue("order-1", "{}").await;
     for target in ["/", "/messages", "/queues", "/dead-letters"] {
-        let (_, pages) = server(&fixture.store);
+        let (_, pages) = server(&fixture.store, None);
         let alone = Fixture { pages, ..Fixture::new().await };
         let one = statements(&alone.send(refresh(target)).await);
-        let (_, pages) = server(&fixture.store);
+        let (_, pages) = server(&fixture.store, None);
         let mut viewers = JoinSet::new();
         for _ in 0..VIEWERS {
             let mut pages = pages.clone();

@@ -1,0 +1,162 @@
+//! The page of one message: a long history, its stored response, and edit and retry.
+
+use std::path::PathBuf;
+
+use ichido_store::message::{ClaimedMessage, ReceiverResponse};
+
+use super::*;
+use crate::config::{self, ConfigSources};
+
+impl Fixture {
+    async fn claim_orders(&self) -> Vec<ClaimedMessage> {
+        let options = ClaimOptions {
+            node: Uuid::nil(),
+            lease: Duration::from_hours(1),
+            start_marks: false,
+            guarantee: Guarantee::Idempotent,
+            max_time_in_flight: Duration::ZERO,
+        };
+        let queue = QueueName::parse("orders").unwrap();
+        self.store.claims().claim(&queue, NonZeroU32::MIN, options).await.unwrap()
+    }
+}
+
+/// Resolves a configuration of the queue `orders`, whose receiver can be asked by key.
+fn configure(setting: &str) -> Config {
+    let text =
+        format!("[destinations.shop]\nkind = \"mock\"\n[queues.orders]\ndestination = \"shop\"\n{setting}\n");
+    let outside = ConfigSources::of_files(PathBuf::new());
+    config::resolve("ichido.toml", &text, &outside).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[tokio::test]
+async fn a_parked_message_says_that_its_receiver_is_asked() {
+    for (config, next) in [
+        (Some(configure("")), "Next: a worker asks the receiver by key, again every 60 s."),
+        (None, "Next: nothing, until a person decides."),
+    ] {
+        let mut fixture = Fixture::new().await;
+        (fixture.access, fixture.pages) = server(&fixture.store, config.as_ref());
+        let id = fixture.enqueue("order-1", "{}").await;
+        fixture.fail(Effect::Unknown, "no answer").await;
+        let page = fixture.get(&format!("/messages/{id}"), None).await;
+        assert!(page.text.contains(next), "{next}: {}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn a_long_history_is_shown_in_pages() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue("order-1", "{}").await;
+    let attempts = timeline::PAGE + 10;
+    for _ in 0..attempts {
+        let work = fixture.claim_orders().await.pop().unwrap();
+        let event = Event::GivenBack { fence: work.fence, due: work.claimed_at };
+        let _ = fixture.store.claims().settle(Settlement::new(&work, event, Note::default())).await.unwrap();
+    }
+    let events = |page: &Page| page.text.matches("<li class=").count();
+    let newest = fixture.get(&format!("/messages/{id}"), None).await;
+    // Its acceptance, earlier entries, and one run.
+    assert_eq!(events(&newest), 3, "{}", newest.text);
+    assert!(newest.text.contains("Earlier entries") && !newest.text.contains("Newest entries"));
+    let earlier = newest.text.split("?before=").nth(1).unwrap().split('#').next().unwrap();
+    let oldest = fixture.get(&format!("/messages/{id}?before={earlier}"), None).await;
+    assert_eq!(events(&oldest), 2, "{}", oldest.text);
+    assert!(!oldest.text.contains("Earlier entries") && oldest.text.contains("Newest entries"));
+    assert!(oldest.text.contains("No, not yet"), "the answer is still that of now");
+}
+
+#[tokio::test]
+async fn a_kept_response_is_shown_exactly() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue("order-1", "{}").await;
+    let work = fixture.claim_orders().await.pop().unwrap();
+    let body = br#"{"order_id":18446744073709551617,"note":"<b>"}"#.to_vec();
+    let response = ReceiverResponse {
+        content_type: "application/json".to_owned(),
+        bytes: body.len(),
+        is_whole: true,
+        body: Some(body),
+    };
+    let note = Note { response: Some(response), receipt: Some("r-7".to_owned()), ..Note::default() };
+    let event = Event::Succeeded { fence: work.fence };
+    let _ = fixture.store.claims().settle(Settlement::new(&work, event, note)).await.unwrap();
+    let page = fixture.get(&format!("/messages/{id}"), None).await;
+    assert!(page.text.contains("&#34;order_id&#34;: 18446744073709551617"), "{}", page.text);
+    assert!(page.text.contains("r-7") && !page.text.contains("<b>"), "{}", page.text);
+    for q in ["r-7", "receipt:r-7", "order-1"] {
+        let found = fixture.get(&format!("/messages?q={q}"), None).await;
+        assert!(found.text.contains(&format!("href=\"/messages/{id}\"")), "{q}: {}", found.text);
+    }
+}
+
+#[tokio::test]
+async fn a_dead_message_is_edited_and_retried_once() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue("order-1", "{\n\"qty\":9007199254740993}").await;
+    fixture.fail(Effect::NotDone, "refused").await;
+    let page = fixture.get(&format!("/messages/{id}"), None).await;
+    let target = format!("/messages/{id}/replace");
+    assert!(page.text.contains(&format!("href=\"{target}\"")), "{}", page.text);
+    let form = fixture.get(&target, None).await;
+    assert!(form.text.contains("{\n&#34;qty&#34;:9007199254740993}</textarea>"), "{}", form.text);
+    assert!(form.text.contains("A new message with this request is enqueued"), "{}", form.text);
+    let key = form.text.split("name=\"key\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+
+    let edited = |key: &str| {
+        format!(
+            "request=%7B%0D%0A%22qty%22%3A9007199254740995%7D&key={key}&content_type=text%2Fplain&reason=typo"
+        )
+    };
+    let used = fixture.post(&target, None, &edited("order-1")).await;
+    assert_eq!(used.status, StatusCode::CONFLICT, "{}", used.text);
+    assert!(
+        used.text.contains("Nothing was changed") && used.text.contains("9007199254740995"),
+        "{}",
+        used.text
+    );
+    let done = fixture.post(&target, None, &edited(key)).await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    let new = done.location().split(['/', '?']).nth(2).unwrap().to_owned();
+    let stored = fixture.store.messages().get(new.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(stored.request, b"{\n\"qty\":9007199254740995}", "a browser's line breaks are undone");
+    assert_eq!((stored.replacement_of, stored.content_type.as_str()), (Some(id), "text/plain"));
+    let again = fixture.post(&target, None, &edited(key)).await;
+    assert_eq!(again.location(), done.location(), "the second press enqueues nothing");
+    let page = fixture.get(done.location(), None).await;
+    assert!(
+        page.text.contains("It replaces the dead message") && page.text.contains(&format!("/messages/{id}"))
+    );
+    assert_eq!(fixture.get(&target, None).await.status, StatusCode::CONFLICT, "it is closed");
+}
+
+#[tokio::test]
+async fn a_redacted_value_survives_an_edit_and_is_in_no_command() {
+    let config = configure("redact = [\"/card\"]");
+    let fixture = Fixture::configured(&config).await;
+    let id = fixture.enqueue("order-1", r#"{"card":"4111","qty":1}"#).await;
+    fixture.fail(Effect::NotDone, "refused").await;
+    let page = fixture.get(&format!("/messages/{id}"), None).await;
+    assert!(!page.text.contains("4111") && page.text.contains("Some values are redacted."), "{}", page.text);
+    let target = format!("/messages/{id}/replace");
+    let form = fixture.get(&target, None).await;
+    assert!(
+        !form.text.contains("4111") && form.text.contains("A value may stay [redacted]"),
+        "{}",
+        form.text
+    );
+    let edited = "request=%7B%22card%22%3A%22%5Bredacted%5D%22%2C%22qty%22%3A2%7D&key=order-2&content_type=application%2Fjson";
+    let done = fixture.post(&target, None, edited).await;
+    let new = done.location().split(['/', '?']).nth(2).unwrap_or_else(|| panic!("{}", done.text)).to_owned();
+    let stored = fixture.store.messages().get(new.parse().unwrap()).await.unwrap().unwrap();
+    assert_eq!(stored.request, br#"{"card":"4111","qty":2}"#);
+}
+
+#[tokio::test]
+async fn bytes_that_a_form_would_change_are_not_edited() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue("order-1", "a\r\nb\n").await;
+    fixture.fail(Effect::NotDone, "refused").await;
+    let form = fixture.get(&format!("/messages/{id}/replace"), None).await;
+    assert!(form.text.contains("cannot be edited here") && !form.text.contains("<textarea"), "{}", form.text);
+}
