@@ -30,7 +30,6 @@ impl Dashboard {
         body: String,
     ) -> Result<Response, PageRefusal> {
         let mut request = Request::new(Body::from(body));
-        let is_change = method != Method::GET;
         *request.method_mut() = method;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.send(caller, target, request).await
@@ -46,6 +45,7 @@ impl Dashboard {
         *request.uri_mut() = Uri::try_from(target)
             .map_err(|_| Problem::new(Code::ParameterInvalid, "the address is not valid"))?;
         request.extensions_mut().insert(caller.clone());
+        let is_change = request.method() != Method::GET;
         let answered: Result<Response, Infallible> = self.routes.clone().call(request).await;
         if is_change {
             self.sampler.forget();

@@ -74,7 +74,7 @@ impl Fixture {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(MAX_CASE, until).await.unwrap_or_else(|_| panic!("{location} never said {said}"))
+        timeout(MAX_CASE, until).await.unwrap_or_else(|_| panic!("{location} never said {said}"))
     }
 
     /// Starts an operation from its preview, as a person does.
