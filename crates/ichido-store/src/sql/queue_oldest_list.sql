@@ -1,14 +1,16 @@
--- Returns since when the oldest claimable message of each queue waits, as queue_oldest does for one queue. Each queue and priority in use
--- is read with one step down the primary key, up to a limit.
-WITH RECURSIVE lane AS (
-    SELECT (SELECT r.queue FROM ichido.ready r ORDER BY r.queue, r.priority LIMIT 1) AS queue,
-           (SELECT r.priority FROM ichido.ready r ORDER BY r.queue, r.priority LIMIT 1) AS priority,
-           1 AS number
+-- Returns since when the oldest claimable message of each queue waits, as queue_oldest does for one queue. Each queue, up to a limit, and
+-- each of its priorities in use is one step down the primary key. Pairs are not compared: SQLite would search by the queue alone.
+WITH RECURSIVE name AS (
+    SELECT (SELECT r.queue FROM ichido.ready r ORDER BY r.queue LIMIT 1) AS queue, 1 AS number
     UNION ALL
-    SELECT (SELECT r.queue FROM ichido.ready r WHERE (r.queue, r.priority) > (l.queue, l.priority) ORDER BY r.queue, r.priority LIMIT 1),
-           (SELECT r.priority FROM ichido.ready r WHERE (r.queue, r.priority) > (l.queue, l.priority) ORDER BY r.queue, r.priority LIMIT 1),
-           l.number + 1
-    FROM lane l WHERE l.queue IS NOT NULL AND l.number < $1
+    SELECT (SELECT r.queue FROM ichido.ready r WHERE r.queue > n.queue ORDER BY r.queue LIMIT 1), n.number + 1
+    FROM name n WHERE n.queue IS NOT NULL AND n.number < $1
+), lane AS (
+    SELECT n.queue, (SELECT r.priority FROM ichido.ready r WHERE r.queue = n.queue ORDER BY r.priority LIMIT 1) AS priority
+    FROM name n WHERE n.queue IS NOT NULL
+    UNION ALL
+    SELECT l.queue, (SELECT r.priority FROM ichido.ready r WHERE r.queue = l.queue AND r.priority > l.priority ORDER BY r.priority LIMIT 1)
+    FROM lane l WHERE l.priority IS NOT NULL
 )
 SELECT l.queue, min(coalesce(m.due, m.created_at)) AS oldest
 FROM lane l

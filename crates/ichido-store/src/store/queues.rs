@@ -20,8 +20,8 @@ use crate::transaction::Transaction;
 
 /// The maximum length of a key kind's name.
 const MAX_KIND_BYTES: usize = 32;
-/// The maximum number of priorities of queues whose oldest message is read at once.
-const MAX_LANES: i64 = 10_000;
+/// The maximum number of queues whose oldest message is read at once.
+const MAX_OLDEST: i64 = 10_000;
 
 impl<'s> Queues<'s> {
     /// Wakes those who wait for work of a queue.
@@ -84,7 +84,7 @@ impl<'s> Queues<'s> {
     /// Returns since when the oldest claimable message of each queue waits, like [`Queues::oldest`]. A queue without one is left out.
     pub fn oldest_of_each(self) -> StoreFuture<'s, Vec<(String, Timestamp)>> {
         Box::pin(async move {
-            let rows = self.0.driver.all(shared!("queue_oldest_list"), &[MAX_LANES.into()]).await?;
+            let rows = self.0.driver.all(shared!("queue_oldest_list"), &[MAX_OLDEST.into()]).await?;
             rows.iter().map(|row| Ok((row.text("queue")?.to_owned(), row.timestamp("oldest")?))).collect()
         })
     }
