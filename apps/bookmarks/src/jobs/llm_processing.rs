@@ -26,7 +26,7 @@ pub(super) struct Summariser {
 
 impl Summariser {
     pub(super) fn new(model: &Arc<dyn Model>) -> Self {
-        Self { model: Arc::clone(model), calls: CallMetrics::new(model.name()) }
+        Self { model: Arc::clone(model), calls: CallMetrics::new(model.name(), None) }
     }
 }
 
