@@ -23,6 +23,8 @@ function fails({ path, body }) {
   return null;
 }
 
+/** A name that hardly fits. */
+export const LONG_QUEUE = 'settlements-of-the-previous-trading-day';
 const HOPS = ['browser_to_bff', 'bff_to_gateway', 'gateway_to_adapter', 'adapter_to_external'];
 
 /** Settings of a server to fill: queues whose retries wait long, whose name hardly fits, and whose destination is a model; boundary files. */
@@ -32,7 +34,7 @@ boundaries = ${JSON.stringify(HOPS.map((hop) => `boundaries/${hop}.json`))}
 [queues.mail]
 destination = "broker"
 retry = { waits = ["10m"] }
-[queues.settlements-of-the-previous-trading-day]
+[queues.${LONG_QUEUE}]
 destination = "broker"
 [destinations.analyst]
 kind = "openai"
@@ -50,7 +52,7 @@ destination = "broker"
 const LONG = 'x'.repeat(200);
 
 /** Fills the store, and returns the ids of messages by state. */
-export async function fill(stage, { count = 60 } = {}) {
+export async function fill(stage, { count = 60, long = LONG, longQueue = LONG_QUEUE } = {}) {
   stage.receiver.break(fails);
   const lines = Array.from({ length: count }, (_, at) => ({ key: `order-${5200 + at}`, body: order(at) }));
   await stage.sendAll('orders', lines);
@@ -59,7 +61,7 @@ export async function fill(stage, { count = 60 } = {}) {
     ...Array.from({ length: 7 }, (_, at) => ({ key: `order-${5300 + at}`, body: order(at, { symbol: 'ACMEE' }) })),
     ...Array.from({ length: 4 }, (_, at) => ({ key: `order-${5400 + at}`, body: order(at, { symbol: 'TSE:7203' }) })),
     ...Array.from({ length: 2 }, (_, at) => ({ key: `order-${5500 + at}`, body: order(at, { account: 'A-9999' }) })),
-    { key: `order-${LONG}`, body: order(8, { symbol: 'ACMEE', note: LONG, client_order: 9007199254740993 }) },
+    { key: `order-${long}`, body: order(8, { symbol: 'ACMEE', note: long, client_order: 9007199254740993 }) },
   ];
   await stage.sendAll('orders', failures);
   const parked = await stage.send('payments', 'payment-881', { amount: '1250.00', currency: 'EUR', to: 'lost', order: 'order-5203' });
@@ -71,10 +73,22 @@ export async function fill(stage, { count = 60 } = {}) {
   await stage.sendAll('questions', SYMBOLS.map((symbol) => ({ key: `news-${symbol}`, body: { symbol } })));
   await transfers(stage);
   // Paused, with a message that waits.
-  await stage.api('POST', '/v1/queues/settlements-of-the-previous-trading-day/pause');
-  const queued = await stage.send('settlements-of-the-previous-trading-day', 'settlement-2026-11-17', order(3));
+  await stage.api('POST', `/v1/queues/${longQueue}/pause`);
+  const queued = await stage.send(longQueue, 'settlement-2026-11-17', order(3));
   const [sent, dead] = await Promise.all(['order-5203', 'order-5400'].map((key) => one(stage, key)));
-  return { sent, dead, parked, failed, queued };
+  return { sent, dead, parked, failed, queued, ...(await groupAndOperation(stage)) };
+}
+
+/** The ids of a failure group, and of a bulk operation on it that its canary halted. The worker folds failures into groups after seconds. */
+async function groupAndOperation(stage) {
+  const group = await until('the failures are grouped', async () => {
+    const { failure_groups } = await stage.api('GET', '/v1/failure-groups');
+    return failure_groups.find(({ code, count }) => code === 'BROKER_5XX' && count === 4)?.id;
+  });
+  const body = JSON.stringify({ action: 'requeue', filter: { group }, canary: true, reason: 'the exchange is open again' });
+  const { operation } = await stage.api('POST', '/v1/operations', body, { 'content-type': 'application/json' });
+  await until('the canary halts', async () => (await stage.api('GET', `/v1/operations/${operation.id}`)).state === 'halted');
+  return { group, operation: operation.id };
 }
 
 /** Requests through an adapter on the same store: one with replays, and one whose outcome nobody knows. */
