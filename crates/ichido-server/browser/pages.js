@@ -3,7 +3,8 @@
 /**
  * A name, and the path with a message of `fill.js` in braces.
  *
- * `isShot` pages have pictures in `docs/images`. `isOpen` pages are visited without a session.
+ * `isShot` pages have pictures in `docs/images`. `isOpen` pages are visited without a session. Without
+ * rows, a page with an id is not found; a page `isAlways` is.
  */
 export const PAGES = [
   { name: 'overview', path: '/', isShot: true },
@@ -20,6 +21,21 @@ export const PAGES = [
   { name: 'nodes', path: '/nodes', isShot: true },
   { name: 'help', path: '/help', isShot: true },
   { name: 'sign-in', path: '/sign-in', isShot: true, isOpen: true },
+  { name: 'dead-letters-rows', path: '/dead-letters?state=dead' },
+  { name: 'failure-group', path: '/dead-letters/groups/{group}', isShot: true },
+  { name: 'operation-new', path: '/operations/new?action=requeue&group={group}', isShot: true, isAlways: true },
+  { name: 'operation', path: '/operations/{operation}', isShot: true },
+  { name: 'operations', path: '/operations', isShot: true },
+  { name: 'queue', path: '/queues/orders', isShot: true },
+  { name: 'destinations', path: '/destinations', isShot: true },
+  { name: 'destination', path: '/destinations/broker', isShot: true },
+  { name: 'models', path: '/models', isShot: true },
+  { name: 'message-edit', path: '/messages/{dead}/replace' },
+  { name: 'keys', path: '/keys', isShot: true },
+  { name: 'keys-found', path: '/keys?key=transfer-310' },
+  { name: 'audit', path: '/audit', isShot: true },
+  { name: 'boundaries', path: '/boundaries', isShot: true },
+  { name: 'boundary-rule', path: '/boundaries/ICH-B001' },
   { name: 'alerts', path: '/alerts', isShot: true },
 ];
 
