@@ -55,7 +55,7 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
             let answer = api.post(&target, &json!({})).await?;
             api.print(&answer, |Destination { name, .. }| match visible(&name) {
                 name if was(|one| one.paused_until.is_some()) => {
-                    format!("resumed {name}; one call probes it, and the others follow if it succeeds")
+                    format!("resumed {name}; one call probes it first")
                 }
                 name if was(|one| one.paused) => format!("resumed {name}; workers call it again"),
                 name => format!("{name} was not paused; nothing was changed"),
@@ -76,14 +76,13 @@ const HEAD: [Column; 7] = [
 
 fn row(destination: Destination) -> [String; 7] {
     let Destination { name, kind, address, rate, slowed, paused, paused_until, circuit, .. } = destination;
-    let paused = paused.then(|| "resumed".to_owned());
     [
         name,
         kind,
         address,
         rate.map_or_else(|| "no limit".to_owned(), |rate| format!("{rate:.2}")),
         if slowed { "yes" } else { "no" }.to_owned(),
-        paused.or(paused_until).unwrap_or_else(|| "no".to_owned()),
+        paused.then(|| "resumed".to_owned()).or(paused_until).unwrap_or_else(|| "no".to_owned()),
         circuit,
     ]
 }
