@@ -24,8 +24,10 @@ use process_for_tests::statement_log::{Logged, for_each_statement};
 
 /// Enough for several pages of messages.
 const MANY: u32 = 130;
+/// Maximum statements of the sample that all viewers share.
+const SAMPLE: u64 = 14;
 /// Maximum statements of an overview that finds nothing sampled.
-const ONE_OVERVIEW: u64 = 18;
+const ONE_OVERVIEW: u64 = 4 + SAMPLE;
 /// Maximum statements beside those of a page: the session with its time, the settings of a new connection, and those of other tasks,
 /// such as the tokens.
 const MAX_OTHERS: u64 = 4;
@@ -105,20 +107,20 @@ async fn case(store: Store) {
             ("/".to_owned(), ONE_OVERVIEW),
             ("/?range=24h".to_owned(), ONE_OVERVIEW),
             // From the same sample as the overview.
-            ("/queues".to_owned(), 16),
-            ("/queues/orders".to_owned(), 17),
+            ("/queues".to_owned(), 2 + SAMPLE),
+            ("/queues/orders".to_owned(), 3 + SAMPLE),
             // The paces of all destinations, the time, and the rates with the time.
             ("/destinations".to_owned(), 4),
             ("/destinations/shop".to_owned(), 3),
             ("/models".to_owned(), 3),
-            ("/nodes".to_owned(), 13),
-            // Parts of 32 messages.
-            ("/messages".to_owned(), 4),
-            ("/messages?q=state:dead".to_owned(), 4),
+            ("/nodes".to_owned(), SAMPLE),
+            // Parts of 32 messages and the groups; and for the suggestions, the sample of the overview.
+            ("/messages".to_owned(), 5 + SAMPLE),
+            ("/messages?q=state:dead".to_owned(), 5 + SAMPLE),
             // The message and its events are read by three routes of the API.
             (format!("/messages/{id}"), 6),
             // Without groups it says whether letters wait to be grouped, from the sample.
-            ("/dead-letters".to_owned(), 14),
+            ("/dead-letters".to_owned(), 1 + SAMPLE),
             ("/dead-letters?state=dead".to_owned(), 4),
             // The time, the claims, and the entries.
             ("/operations".to_owned(), 3),

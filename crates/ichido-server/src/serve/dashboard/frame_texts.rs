@@ -30,6 +30,7 @@ texts! {
     about_state: "messages in one state", "状態で絞り込み";
     about_code: "with this code of the last error", "最後のエラーのコード";
     about_key: "with this idempotency key", "冪等キー";
+    about_receipt: "with this receipt of the receiver", "宛先の受領番号";
     about_identity: "of this identity", "識別子";
     about_id: "with these first digits of the id", "ID の先頭";
     about_trace: "with this trace id", "トレース ID";

@@ -57,12 +57,13 @@ fn suggestions(visitor: &Visitor, sample: Option<&Sample>, codes: &[String]) -> 
 }
 
 /// The names of filters with their meanings, the most useful first.
-fn names(f: &Texts) -> [(&'static str, &'static str); 10] {
+fn names(f: &Texts) -> [(&'static str, &'static str); 11] {
     [
         ("queue:", f.about_queue),
         ("state:", f.about_state),
         ("code:", f.about_code),
         ("key:", f.about_key),
+        ("receipt:", f.about_receipt),
         ("payload./", f.about_payload),
         ("since:", f.about_since),
         ("before:", f.about_before),
