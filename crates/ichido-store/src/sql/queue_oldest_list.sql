@@ -12,9 +12,14 @@ WITH RECURSIVE name AS (
     SELECT l.queue, (SELECT r.priority FROM ichido.ready r WHERE r.queue = l.queue AND r.priority > l.priority ORDER BY r.priority LIMIT 1)
     FROM lane l WHERE l.priority IS NOT NULL
 )
-SELECT l.queue, min(coalesce(m.due, m.created_at)) AS oldest
-FROM lane l
-JOIN ichido.messages m ON m.id = (
-    SELECT r.message_id FROM ichido.ready r
-    WHERE r.queue = l.queue AND r.priority = l.priority ORDER BY r.message_id LIMIT 1)
-GROUP BY l.queue
+SELECT f.queue, min(f.since) AS oldest
+FROM (
+    -- Not a join: PostgreSQL expects more priorities than there are, and would read all messages.
+    SELECT l.queue, (
+        SELECT coalesce(m.due, m.created_at) FROM ichido.messages m WHERE m.id = (
+            SELECT r.message_id FROM ichido.ready r
+            WHERE r.queue = l.queue AND r.priority = l.priority ORDER BY r.message_id LIMIT 1)
+    ) AS since
+    FROM lane l WHERE l.priority IS NOT NULL
+) f
+GROUP BY f.queue
