@@ -40,19 +40,16 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
         Command::List => {
             let none = "no destinations; they come from the configuration, so pass --config";
-            let list = List { none, ..List::new("/v1/destinations", "destinations", HEAD) };
-            api.list(list, row).await
+            api.list(List { none, ..List::new("/v1/destinations", "destinations", HEAD) }, row).await
         }
         Command::Pause { destination } => {
-            let target = format!("/v1/destinations/{}/pause", encoded(&destination));
-            let answer = api.post(&target, &json!({})).await?;
+            let answer = api.post(&target(&destination, "pause"), &json!({})).await?;
             api.print(&answer, |one: Destination| format!("paused {}; resume it later", visible(&one.name)))
         }
         Command::Resume { destination } => {
-            let target = format!("/v1/destinations/{}/resume", encoded(&destination));
             let before: Vec<Destination> = api.items("/v1/destinations", "destinations").await?;
             let was = |is: fn(&Destination) -> bool| before.iter().any(|it| it.name == destination && is(it));
-            let answer = api.post(&target, &json!({})).await?;
+            let answer = api.post(&target(&destination, "resume"), &json!({})).await?;
             api.print(&answer, |Destination { name, .. }| match visible(&name) {
                 name if was(|one| one.paused_until.is_some()) => {
                     format!("resumed {name}; one call probes it first")
@@ -87,9 +84,9 @@ fn row(destination: Destination) -> [String; 7] {
     ]
 }
 
-/// Encodes a name as one path segment; a destination may have any name.
-fn encoded(name: &str) -> String {
-    percent_encoded(name, b"_-")
+/// Returns the path of an action. A destination may have any name, which is encoded as one segment.
+fn target(name: &str, action: &str) -> String {
+    format!("/v1/destinations/{}/{action}", percent_encoded(name, b"_-"))
 }
 
 #[cfg(test)]
@@ -101,7 +98,7 @@ mod tests {
         for (name, segment) in
             [("broker-1_b", "broker-1_b"), ("a/../b?c d", "a%2F%2E%2E%2Fb%3Fc%20d"), ("", "")]
         {
-            assert_eq!(encoded(name), segment);
+            assert_eq!(target(name, "pause"), format!("/v1/destinations/{segment}/pause"));
         }
     }
 }

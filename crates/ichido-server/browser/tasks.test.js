@@ -50,9 +50,9 @@ test('a dead letter is found, read, requeued after the repair, and seen as sent'
   await untilQuiet(stage, 'orders');
   const page = await stage.tab('/');
   // The overview says what is wrong, and leads to the dead letters.
-  await page.click('#needs a[href="/dead-letters"]');
-  await page.waitForURL(/\/dead-letters/);
-  assert.equal(await page.locator('tbody[data-rows] tr').count(), 4);
+  await page.click('#needs a:has-text("unknown symbol")');
+  await page.waitForURL(/\/dead-letters\/groups\//);
+  assert.equal(await page.locator('tbody[data-rows] tr').count(), 3, 'one cause, three messages');
   await page.goto(`${stage.url}/messages`);
   await page.fill('#q', 'queue:orders state:dead code:BROKER_5XX payload./symbol:USDJPY');
   await page.press('#q', 'Enter');
@@ -177,6 +177,10 @@ test('the three tasks are done by keyboard alone', onBoth(async (stage) => {
   await keyboard.press('g');
   await keyboard.press('d');
   await page.waitForURL(/dead-letters/);
+  await page.waitForSelector('#found a:has-text("unknown symbol")');
+  await tabTo('the cause', /unknown symbol/);
+  await keyboard.press('Enter');
+  await page.waitForURL(/groups/);
   await keyboard.press('j');
   await keyboard.press('Enter');
   await page.waitForURL(new RegExp(`/messages/${dead}`));
