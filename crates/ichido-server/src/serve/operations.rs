@@ -36,6 +36,9 @@ pub use view::{
     Preview, RefusedLetters, StartedOperation,
 };
 
+/// The largest number that every JSON parser reads exactly.
+const MAX_CONFIRMED: u64 = 9_007_199_254_740_991;
+
 /// Starts a bulk operation on dead or parked messages, or previews it.
 ///
 /// It runs in this server and continues if the caller disconnects. A server that stops halts it; started again, it continues with the rest.
@@ -55,6 +58,10 @@ pub(super) async fn start_bulk_operation(
     JsonBody(body): JsonBody<Begin>,
 ) -> Result<Response, Problem> {
     let (is_preview, confirmed) = (body.preview, body.confirmed);
+    if confirmed.is_some_and(|confirmed| MAX_CONFIRMED < confirmed) {
+        let detail = format!("more than {MAX_CONFIRMED}; send `eligible` of the preview");
+        return Err(Problem::new(Code::ParameterInvalid, detail).about("confirmed"));
+    }
     let as_of = member("as_of", body.as_of.as_deref(), text::Moment::read)?;
     let bulk = plan(&api, &caller, body).await?;
     let found = match as_of {
