@@ -2,7 +2,7 @@
 //!
 //! Guarantee: the same code and the same error text always give the same [`FailureFingerprint`], in every process and
 //! release of this scheme. Numbers, ids, hex, addresses, times and quoted text do not change it. A [`template`] never
-//! contains quoted text, and has at most [`MAX_TEMPLATE_BYTES`] bytes.
+//! contains quoted text, apart from the messages of a JSON error, and has at most [`MAX_TEMPLATE_BYTES`] bytes.
 //!
 //! [`template`] normalises an error, [`FailureFingerprint`] identifies it, and [`GroupStanding`] decides the state of a
 //! group: open, acknowledged, resolved, or back after it was resolved.
@@ -17,6 +17,7 @@
 //! assert_ne!(fingerprint, FailureFingerprint::new(Some("UNAUTHORIZED"), &first));
 //! ```
 
+mod json_error;
 mod quotes;
 mod standing;
 mod template;
@@ -24,7 +25,7 @@ mod template;
 use std::fmt;
 
 pub use standing::{GroupEvent, GroupStanding, GroupState};
-pub use template::{MAX_TEMPLATE_BYTES, template};
+pub use template::{MAX_TEMPLATE_BYTES, flattened, template};
 
 use crate::digest::{Hasher, hex};
 

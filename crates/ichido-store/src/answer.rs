@@ -39,8 +39,10 @@ use crate::error::StoreError;
 pub mod limits {
     /// The maximum length of an answer, in bytes.
     pub const MAX_ANSWER_BYTES: usize = 1 << 20;
-    /// The maximum length of a topic name, in bytes.
-    pub const MAX_TOPIC_BYTES: usize = 128;
+    /// The maximum length of a topic name, in bytes. It has room for the name of a model.
+    pub const MAX_TOPIC_BYTES: usize = 384;
+    /// The maximum number of topics that are counted.
+    pub const MAX_TOPICS: u32 = 1_000;
     /// The maximum number of questions looked up at once.
     pub const MAX_FIND: usize = 1_000;
 }
@@ -99,6 +101,17 @@ pub enum AskOutcome {
         /// When that run's lease expires, unless it reports first.
         until: Timestamp,
     },
+}
+
+/// What is stored of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicCount {
+    /// The topic.
+    pub topic: String,
+    /// Its questions, answered or not.
+    pub questions: u64,
+    /// Its answers.
+    pub answers: u64,
 }
 
 /// The state of a question.

@@ -38,6 +38,8 @@ pub struct Counters {
     /// The destinations of the queues that this process serves.
     destinations: Mutex<HashMap<String, String>>,
     is_full: AtomicBool,
+    /// Held while counts are added to the store, so a flush that returns has waited for one that began before.
+    pub(crate) flushing: tokio::sync::Mutex<()>,
 }
 
 impl Counters {

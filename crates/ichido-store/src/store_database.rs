@@ -14,9 +14,15 @@ use crate::transaction_state::TransactionState;
 /// in this transaction. Set without a query: the caller may still choose an isolation level.
 const BEGIN_MARKED: &str = "BEGIN; SET LOCAL ichido.transaction = 'open'";
 
+/// PostgreSQL looks for a table without a schema in the one with the role's name first.
+const IN_OUR_SCHEMA: &str = "the role's search path begins with the schema `ichido`, so a table of yours such as `messages` would be \
+                             mistaken for Ichido's; connect as a role with another name, or add `?options=-csearch_path=public` to the URL";
+
 /// The database of a store, as a type: `sqlx::Postgres` or `sqlx::Sqlite`.
 pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: CallerConnection> {
     /// Opens a pool of the caller's own connections to the database of a store's URL.
+    ///
+    /// Refused if the caller's tables would be looked for among Ichido's.
     fn connect(url: &str, max_connections: u32) -> StoreFuture<'_, Pool<Self>>;
 
     /// Begins a transaction that may read and then write, enqueue messages and settle keys.
@@ -53,8 +59,14 @@ impl StoreDatabase for Postgres {
                 return Err(StoreError::WrongDatabase("the URL does not name a PostgreSQL database"));
             }
             let options = crate::postgres::caller_options(url)?;
+            let unavailable = |error| StoreError::Unavailable(redact(error));
             let pool = PgPoolOptions::new().max_connections(max_connections);
-            pool.connect_with(options).await.map_err(|error| StoreError::Unavailable(redact(error)))
+            let pool = pool.connect_with(options).await.map_err(unavailable)?;
+            let is_ours = sqlx::query_scalar(include_str!("postgres/sql/caller_schema.sql"));
+            if is_ours.fetch_one(&pool).await.map_err(unavailable)? {
+                return Err(StoreError::Address(IN_OUR_SCHEMA));
+            }
+            Ok(pool)
         })
     }
 

@@ -44,7 +44,7 @@ pub fn opened(rule: AlertRule, about: &AlertSubject, terms: AlertTerms, reading:
         }
         AlertRule::UnknownOutcome => {
             format!(
-                "{value} keys of unknown outcome; a person must decide (`ichido keys unknown` lists them)"
+                "requests of unknown outcome: {value}; a person must decide (`ichido keys unknown` lists them)"
             )
         }
     };

@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::json_error;
 use super::quotes::without_quoted;
 
 /// The maximum length of a template, in bytes; the rest is cut off and does not distinguish groups.
@@ -20,9 +21,14 @@ const MIN_HEX_CHARS: usize = 6;
 const UUID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
 /// Normalises an error's text: `order 4711: no "ACME"` becomes `order #: no "…"`.
+///
+/// Of an error with a JSON object, only the messages in it are read: `400: {"error":"no symbol"}` becomes `#: no symbol`.
 pub fn template(error: &str) -> String {
-    let plain = without_quoted(cut(error, MAX_ERROR_BYTES));
-    let mut out = String::new();
+    let error = cut(error, MAX_ERROR_BYTES);
+    let messages = json_error::messages(error);
+    let plain = without_quoted(messages.as_deref().unwrap_or(error));
+    let (status, plain) = status(&plain);
+    let mut out = status.to_owned();
     for word in plain.split(|char: char| char.is_whitespace() || char.is_control()) {
         if word.is_empty() {
             continue;
@@ -38,6 +44,22 @@ pub fn template(error: &str) -> String {
     let end = cut(&out, MAX_TEMPLATE_BYTES).len();
     out.truncate(end);
     out
+}
+
+/// Returns the messages in an error with a JSON object, in one line and with their values: `400: {"error":"no symbol"}` becomes
+/// `400: no symbol`. `None` if it has no such object.
+pub fn flattened(error: &str) -> Option<String> {
+    json_error::messages(cut(error, MAX_ERROR_BYTES))
+}
+
+/// Splits the status off a response's first line, such as `503 Service Unavailable`: it is not a value.
+fn status(text: &str) -> (&str, &str) {
+    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let (status, rest) = text.split_at(digits);
+    let names_it =
+        rest.strip_prefix(' ').is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_uppercase()));
+    let is_error = status.len() == 3 && status.starts_with(['4', '5']);
+    if is_error && names_it { (status, rest) } else { ("", text) }
 }
 
 /// Adds a word without its values. Text without blanks, such as Japanese, is one word.

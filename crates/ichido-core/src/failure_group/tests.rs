@@ -2,7 +2,7 @@ use super::*;
 use crate::time::Timestamp;
 
 /// Errors as receivers, databases and networks write them, and their templates.
-const ERRORS: [(&str, &str); 40] = [
+const ERRORS: [(&str, &str); 48] = [
     ("no such symbol", "no such symbol"),
     ("", ""),
     ("  two\n\tlines \u{0} here ", "two lines here"),
@@ -39,14 +39,28 @@ const ERRORS: [(&str, &str); 40] = [
     ("unknown symbol \"ACME\"", "unknown symbol \"…\""),
     ("unknown symbol 'ACME' in `book`", "unknown symbol \"…\" in \"…\""),
     ("can't read users' data", "can't read users' data"),
-    (r#"{"error":"unknown symbol \"ACME\"","code":4711}"#, r#"{"…":"…","…":#}"#),
-    (r#"{"error":"the text was cut of"#, r#"{"…":"…""#),
+    (r#"{"error":"unknown symbol \"ACME\"","code":4711}"#, "unknown symbol \"…\""),
+    (r#"{"error":"the text was cut of"#, "the text was cut of"),
+    (r#"400 Bad Request: {"error": "order 4711\u3000is closed\n"}"#, "400 Bad Request: order # is closed"),
+    (
+        r#"402: {"error": {"code": "card_declined", "message": "Your card was declined.", "param": "secret"}}"#,
+        "#: card_declined, Your card was declined.",
+    ),
+    (
+        r#"{"errors":[{"errorCode":"E-12","echo":{"title":"secret"},"detail":"no stock"},"closed"],"user":["secret"]}"#,
+        "E-#, no stock, closed",
+    ),
+    (r#"{"request":{"message":"secret"},"id":"secret"}"#, r#"{"…":{"…":"…"},"…":"…"}"#),
+    (r#"{"a":[[[[[[[[[{"error":"deep"}]]]]]]]]]}"#, r#"{"…":[[[[[[[[[{"…":"…"}]]]]]]]]]}"#),
     ("mail to bob.smith+x@example.co.jp. bounced", "mail to #. bounced"),
     ("Key (email)=(bob@example.com) already exists.", "Key (email)=(#) already exists."),
     (
         "duplicate key value violates unique constraint \"orders_pkey\"",
         "duplicate key value violates unique constraint \"…\"",
     ),
+    ("503 Service Unavailable: try at 12:00", "503 Service Unavailable: try at #"),
+    ("503 orders failed", "# orders failed"),
+    ("5030 Main Street", "# Main Street"),
     ("注文番号12345は無効です", "注文番号#は無効です"),
     ("注文「東京太郎の口座「A」」が見つかりません(コード４０４)", "注文\"…\"が見つかりません(コード#)"),
     ("残高不足: 口座 A-0012, 残高￥１，２００", "残高不足: 口座 A-#, 残高￥#，#"),

@@ -53,9 +53,9 @@ pub struct SubjectCounts {
     pub tokens_out: u64,
     /// Calls to a model of unknown outcome, which may have been billed and are repeated.
     pub billed_twice: u64,
-    /// First attempts that were claimed, and the time since they were due.
+    /// First attempts that were claimed, and the time since they were due, or since a person sent them again.
     pub waited: Durations,
-    /// Messages that were sent or died, and the time since they were due.
+    /// Messages that were sent or died, and the time since they were due, or since a person sent them again.
     pub left: Durations,
 }
 

@@ -66,6 +66,8 @@ pub struct ClaimedMessage {
     pub created_at: Timestamp,
     /// The time before which it was not to be sent; `None` if it was due at once.
     pub run_at: Option<Timestamp>,
+    /// When a person last requeued it, or decided that it was not done; `None` if nobody did, or many attempts ago.
+    pub requeued_at: Option<Timestamp>,
     /// When it was claimed, on the store's clock.
     pub claimed_at: Timestamp,
     /// The fence of the claim.
@@ -83,6 +85,11 @@ ichido_core::debug_only! {
 }
 
 impl ClaimedMessage {
+    /// Returns since when it waits: since it was due, or since a person sent it again.
+    pub fn waits_since(&self) -> Timestamp {
+        self.requeued_at.or(self.run_at).unwrap_or(self.created_at)
+    }
+
     /// Returns its lifecycle state.
     pub const fn state(&self) -> State {
         State::Sending {

@@ -1,6 +1,6 @@
 //! Reads claimed messages, by the position of their columns.
 //!
-//! Every other row is read by name. A claim returns up to a thousand rows of 21 columns, and a name is hashed for each of them.
+//! Every other row is read by name. A claim returns up to a thousand rows of 22 columns, and a name is hashed for each of them.
 
 use ichido_core::digest::Digest;
 use ichido_core::lifecycle::{History, StartMark};
@@ -47,6 +47,7 @@ columns! {
     InFlightUntil: "in_flight_until",
     Fence: "fence",
     ClaimedAt: "claimed_at",
+    RequeuedAt: "requeued_at",
 }
 
 /// Reads a message that was just claimed.
@@ -90,6 +91,7 @@ pub(crate) fn work(
         priority: priority_of(row.at(ClaimColumn::Priority as usize)?),
         created_at: at(ClaimColumn::CreatedAt)?,
         run_at: at_or_none(ClaimColumn::Due)?,
+        requeued_at: at_or_none(ClaimColumn::RequeuedAt)?,
         claimed_at: at(ClaimColumn::ClaimedAt)?,
         fence,
         start_mark: if terms.start_marks || suspect { StartMark::NotYet } else { StartMark::NotTracked },
@@ -110,7 +112,7 @@ mod tests {
             include_str!("../sqlite/sql/work_pick_suspect.sql"),
         ] {
             let (_, listed) = sql.rsplit_once("SELECT m.").expect("the rows of a claim");
-            let (listed, _) = listed.split_once("FROM").expect("their tables");
+            let (listed, _) = listed.split_once("\nFROM").expect("their tables");
             let names: Vec<&str> =
                 listed.split(',').filter_map(|column| column.trim().rsplit(['.', ' ']).next()).collect();
             assert_eq!(names, NAMES, "{sql}");

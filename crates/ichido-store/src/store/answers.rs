@@ -5,10 +5,10 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Answers;
-use crate::answer::limits::{MAX_ANSWER_BYTES, MAX_FIND, MAX_TOPIC_BYTES};
-use crate::answer::{AskOutcome, Question, QuestionId, StoredAnswer, question};
+use crate::answer::limits::{MAX_ANSWER_BYTES, MAX_FIND, MAX_TOPIC_BYTES, MAX_TOPICS};
+use crate::answer::{AskOutcome, Question, QuestionId, StoredAnswer, TopicCount, question};
 use crate::check;
-use crate::columns::Columns as _;
+use crate::columns::{Columns as _, Row};
 use crate::error::StoreError;
 use crate::future::StoreFuture;
 use crate::micros;
@@ -89,6 +89,21 @@ impl<'s> Answers<'s> {
         Box::pin(async move {
             let values = [holder.into(), micros(lease.min(MAX_TASK_LEASE)).into(), SqlValue::Now];
             self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
+        })
+    }
+
+    /// Counts the stored questions and answers of each topic, at most [`MAX_TOPICS`](crate::answer::limits::MAX_TOPICS) of them,
+    /// by name. It reads all of them, so it is for people.
+    pub fn topics(self) -> StoreFuture<'s, Vec<TopicCount>> {
+        Box::pin(async move {
+            let values = [i64::from(MAX_TOPICS).into()];
+            let rows = self.0.driver.all(shared!("answer_topics"), &values).await?;
+            let count = |row: &Row| {
+                let whole = |column| Ok::<_, StoreError>(u64::try_from(row.number(column)?).unwrap_or(0));
+                let topic = row.text("topic")?.to_owned();
+                Ok(TopicCount { topic, questions: whole("questions")?, answers: whole("answers")? })
+            };
+            rows.iter().map(count).collect()
         })
     }
 

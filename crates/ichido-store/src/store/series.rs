@@ -27,31 +27,39 @@ impl<'s> Series<'s> {
     /// Adds the counts of this process to those of this minute.
     ///
     /// Counts that could not be added are counted again, but not after a lost answer, because they may have been added.
+    /// A caller that stops waiting loses none: a task of its own adds them, one at a time.
     pub fn flush(self) -> StoreFuture<'s, ()> {
         Box::pin(async move {
-            let taken = self.0.counters.take();
-            let all = self.0.counters.with_sums(&taken);
-            let rows = rows(&all);
-            if rows.is_empty() {
-                return Ok(());
+            let store = self.0.clone();
+            match tokio::spawn(async move { store.series().add().await }).await {
+                Ok(added) => added,
+                Err(_) => Err(StoreError::Busy), // The runtime stops.
             }
-            let columns = [
-                column(&rows, |row| row.about),
-                column(&rows, |row| row.kind),
-                column(&rows, |row| row.slot),
-                column(&rows, |row| row.count),
-                column(&rows, |row| row.micros),
-            ];
-            let added = self
-                .0
-                .driver
-                .execute(paired!("counter_add"), &[SqlValue::Rows(&columns), SqlValue::Now])
-                .await;
-            if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
-                self.0.counters.restore(taken);
-            }
-            added.map(drop)
         })
+    }
+
+    async fn add(self) -> Result<(), StoreError> {
+        let counters = &self.0.counters;
+        let _turn = counters.flushing.lock().await;
+        let taken = counters.take();
+        let all = counters.with_sums(&taken);
+        let rows = rows(&all);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let columns = [
+            column(&rows, |row| row.about),
+            column(&rows, |row| row.kind),
+            column(&rows, |row| row.slot),
+            column(&rows, |row| row.count),
+            column(&rows, |row| row.micros),
+        ];
+        let values = [SqlValue::Rows(&columns), SqlValue::Now];
+        let added = self.0.driver.execute(paired!("counter_add"), &values).await;
+        if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
+            counters.restore(taken);
+        }
+        added.map(drop)
     }
 
     /// Sums the counts of all nodes by queue and operation, for the minutes that began within the window.

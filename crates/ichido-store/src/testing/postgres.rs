@@ -47,8 +47,8 @@ const MIN_MAJOR: u32 = 14;
 const PROGRAMS: [&str; 4] = ["initdb", "pg_basebackup", "pg_ctl", "postgres"];
 /// Debian keeps each major version in its own folder here, off the path.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
-/// The superuser of our own clusters.
-const SUPERUSER: &str = "ichido";
+/// The superuser of our own clusters. A role named `ichido` would have our schema first in its search path.
+const SUPERUSER: &str = "postgres";
 /// The environment variable with the folder of a new cluster's files, [`Cluster::new_files`] of another cluster.
 ///
 /// [`Cluster::start`] then copies them. Without it every cluster is created by `initdb`.

@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 46] = [
+const SMALL: [(&str, &str); 49] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -69,6 +69,9 @@ const SMALL: [(&str, &str); 46] = [
     ("queue_oldest_list.sql", "SCAN n"),
     // Its first row.
     ("queue_oldest_list.sql", "SCAN r"),
+    // The last events of a message that was claimed before.
+    ("work_pick.sql", "SCAN e"),
+    ("work_pick_suspect.sql", "SCAN e"),
     // The first row of the index; then the pairs of queue and identity, up to a limit.
     ("message_of_key.sql", "SCAN f USING INDEX sqlite_autoindex_ichido_messages_2"),
     ("message_of_key.sql", "SCAN p"),
@@ -105,6 +108,8 @@ const SMALL: [(&str, &str); 46] = [
     ("series_hours.sql", "SCAN c"),
     // Not small, but rare: stored keys, when all data of a person is deleted.
     ("key_forget_of.sql", "SCAN l"),
+    // The same: stored answers, when a person is about to delete some.
+    ("answer_topics.sql", "SCAN ichido_answers USING INDEX ichido_answers_topic"),
 ];
 
 /// Opens the test's own connection; what it loads need not survive.
@@ -181,7 +186,7 @@ const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
 const STATEMENTS: [ExpectedPlan; 69] = expected! {
     // The claim.
-    "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
+    "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID, "ichido_events USING PRIMARY KEY (message_id=?)"];
     "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
     "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
     // The oldest waiting message.

@@ -163,7 +163,7 @@ impl QueueRunner {
         metrics::dequeued(served.name.as_str(), works.len());
         // Of a retry, the time when it was due is not stored.
         let waited = works.iter().filter(|work| work.history.attempts <= 1);
-        let waited = waited.map(|work| work.claimed_at.since(work.run_at.unwrap_or(work.created_at)));
+        let waited = waited.map(|work| work.claimed_at.since(work.waits_since()));
         node.store.counters().claimed(served.name.as_str(), waited);
         if let Some(work) = works.first() {
             node.clock.record_reading(query, work.claimed_at);

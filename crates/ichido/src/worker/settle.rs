@@ -60,7 +60,7 @@ impl WorkerNode {
                 Ok(StepResult::Now(State::Sent))
                     if leased.work.history.attempts <= 1 && settlement.note.code.is_none() =>
                 {
-                    lags.push(now.since(leased.work.run_at.unwrap_or(leased.work.created_at)));
+                    lags.push(now.since(leased.work.waits_since()));
                 }
                 Ok(stepped) => self.record_settlement(served, leased, settlement, stepped),
                 Err(error) => {
@@ -151,8 +151,8 @@ impl WorkerNode {
             metrics::count_attempt(queue, is_retry, outcome);
             self.count_retry(queue, is_retry, true);
         };
-        // A message that was to be sent later is not late until then.
-        let lag = || leased.now(&self.clock).since(work.run_at.unwrap_or(work.created_at));
+        // A message that was to be sent later is not late until then, and one that a person sent again not before that.
+        let lag = || leased.now(&self.clock).since(work.waits_since());
         match stepped {
             StepResult::Now(State::Sent) => {
                 if settlement.note.code == Some(ErrorCode::ConflictProcessed) {

@@ -518,6 +518,22 @@ async fn url_of_the_other_database_is_refused() {
     assert!(matches!(refused, Some(StoreError::WrongDatabase(_))), "{refused:?}");
 }
 
+/// The schema of a role named `ichido` is Ichido's, and PostgreSQL looks there first.
+// Spec: H4, H8.
+#[tokio::test]
+async fn role_whose_tables_would_be_mistaken_for_ours_is_refused() {
+    let database = postgres::fresh_database().await;
+    Ichido::<Postgres>::connect(&database.url).await.unwrap().pool().close().await;
+    let with_path = |path: &str| {
+        let mark = if database.url.contains('?') { '&' } else { '?' };
+        format!("{}{mark}options=-csearch_path%3D{path}", database.url)
+    };
+    let refused = Ichido::<Postgres>::connect(&with_path("ichido,public")).await.err();
+    let Some(StoreError::Address(text)) = refused else { panic!("{refused:?}") };
+    assert!(text.contains("search_path=public"), "{text}");
+    Ichido::<Postgres>::connect(&with_path("public,ichido")).await.unwrap();
+}
+
 /// The response to COMMIT is lost, or COMMIT itself: the caller learns that nobody knows, and asks again with the same key.
 // Spec: D1, D4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

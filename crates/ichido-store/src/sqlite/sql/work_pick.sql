@@ -1,8 +1,12 @@
 -- Finds up to ?4 ready messages, most urgent and oldest first. No SKIP LOCKED: there is a single writer, so no row is locked by
 -- others, and the next statement claims what is found here. No cursor: deleted rows leave nothing behind. The limit is 0 if the
 -- queue is paused: a condition would be evaluated for each row of the whole queue.
+-- Only a message that was claimed before is looked up in the events: its last 32 tell when a person sent it again.
 SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.trace_id, m.item, m.priority, m.max_attempts, m.created_at, m.due,
-       r.suspect, r.attempts, r.deaths, r.doubt_since, r.in_flight_until, ?2 AS fence, ?3 AS claimed_at
+       r.suspect, r.attempts, r.deaths, r.doubt_since, r.in_flight_until, ?2 AS fence, ?3 AS claimed_at,
+       CASE WHEN r.last_fence IS NOT NULL THEN (
+           SELECT max(e.at) FROM (SELECT * FROM ichido_events WHERE message_id = r.message_id ORDER BY fence DESC LIMIT 32) AS e
+           WHERE e.kind = 'requeued' OR e.kind = 'decided') END AS requeued_at
 FROM ichido_ready r CROSS JOIN ichido_messages m ON m.id = r.message_id
 WHERE r.queue = ?1 AND NOT r.suspect
 ORDER BY r.priority, r.message_id

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ichido_store::Store;
-use ichido_store::answer::{AskOutcome, QuestionId, limits};
+use ichido_store::answer::{AskOutcome, QuestionId, TopicCount, limits};
 use ichido_store::error::StoreError;
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
@@ -115,6 +115,19 @@ both_databases! {
         assert_eq!(ask(store, 1, ann).await, AskOutcome::Run { lost: 0 }, "as if it had never been asked");
         store.advance_clock(LEASE);
         assert_eq!(store.answers().delete("articles", 10).await.unwrap(), 2);
+    }
+
+    #[test]
+    async fn answers_are_counted_by_topic(fixture: StoreFixture) {
+        let (store, ann) = (&fixture.store, Uuid::now_v7());
+        assert_eq!(store.answers().topics().await.unwrap(), []);
+        for number in 1..=3 {
+            let _ = ask(store, number, ann).await;
+        }
+        store.answers().store(question(1), b"yes").await.unwrap();
+        let _ = store.answers().ask(question(9), "Mails", ann, LEASE).await.unwrap();
+        let count = |topic: &str, questions, answers| TopicCount { topic: topic.to_owned(), questions, answers };
+        assert_eq!(store.answers().topics().await.unwrap(), [count("Mails", 1, 0), count("articles", 3, 1)]);
     }
 
     #[test]

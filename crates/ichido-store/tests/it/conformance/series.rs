@@ -7,6 +7,7 @@ use ichido_core::series::{HOURS_KEPT, MINUTES_KEPT, SeriesRange, SeriesStep, Ser
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::counters::{Arrival, SeriesPoint, SubjectCounts};
+use tokio::time::timeout;
 
 use super::alerts::{execute, rename_counters};
 use crate::both_databases;
@@ -300,6 +301,16 @@ both_databases! {
             let points = read(store, &subject, from, 2 * MINUTE, MINUTE).await;
             assert_eq!((sent(&points), points[1].counts.accepted()), (vec![0, 2], accepted), "{subject}");
         }
+    }
+
+    /// A worker that stops aborts its maintenance.
+    #[test]
+    async fn counts_survive_a_caller_that_stops_waiting_for_their_flush(fixture: StoreFixture) {
+        let (store, from) = (&fixture.store, begin_hour(&[&fixture.store]).await);
+        store.counters().sent("orders", &[MINUTE]);
+        timeout(Duration::ZERO, store.series().flush()).await.unwrap_err();
+        store.series().flush().await.unwrap();
+        assert_eq!(sent(&read(store, &orders(), from, MINUTE, MINUTE).await), [1]);
     }
 
     /// One tenant's name must not select the counts of another.

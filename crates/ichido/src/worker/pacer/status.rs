@@ -109,6 +109,7 @@ fn log(destination: &str, was: PaceStatus, is: PaceStatus, per_second: Option<f6
         }
     }
     if is.is_slowed && !was.is_slowed {
+        let per_second = per_second.map(|rate| (rate * 100.0).round() / 100.0);
         tracing::warn!(destination, per_second, "destination throttled calls; all workers slowed down");
     }
     if is.set != was.set {

@@ -8,7 +8,7 @@ use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 use serde::{Deserialize, Serialize};
 
-use super::fixture::{BACKOFF, FakeReceiver, QUEUE, WorkerFixture, both_databases, many};
+use super::fixture::{BACKOFF, FakeReceiver, QUEUE, WorkerFixture, both_databases, many, poll_pause};
 use crate::handler_gate::HandlerGate;
 
 /// The timeout of a handler that never ends. One that ends at once has as long, on a slow machine too.
@@ -134,7 +134,11 @@ both_databases! {
         });
         let _worker = fixture.work(handler.idempotent());
         let id = fixture.put("k1").await;
-        let row = fixture.until_row(id, |row| row.status == StateName::Queued && row.next_attempt.is_some() && receiver.count() == 1).await;
+        // Before the call it was queued, too.
+        while receiver.count() == 0 {
+            poll_pause().await;
+        }
+        let row = fixture.until(id, StateName::Queued).await;
         assert_eq!(row.attempts, 0);
         fixture.pass(Duration::from_mins(6));
         fixture.until(id, StateName::Sent).await;

@@ -6,9 +6,12 @@ use std::time::Duration;
 use ichido::destination::{JobError, JobSuccess};
 use ichido::worker::{DestinationConfig, QueueConfig};
 use ichido_core::lifecycle::StateName;
+use ichido_core::retry::Guarantee;
 use ichido_core::series::{MINUTES_KEPT, SeriesRange, SeriesStep, SeriesSubject};
 use ichido_core::time::Timestamp;
 use ichido_store::counters::SubjectCounts;
+use ichido_store::dead_letter::{DeadLetterRow, RequeuePolicy};
+use ichido_store::message::Note;
 use ichido_store::testing::while_busy;
 
 use super::fixture::{
@@ -65,6 +68,35 @@ both_databases! {
         let shop = counts(&fixture, "destination:shop", since, Duration::from_mins(1)).await;
         assert_eq!(shop, SubjectCounts { arrived: 0, repeated: 0, ..orders.clone() });
         assert_eq!(counts(&fixture, "queues", since, HOUR).await, orders);
+    }
+
+    /// How long it was dead says nothing about the worker.
+    #[test]
+    async fn a_requeued_message_is_measured_from_its_requeue(fixture: WorkerFixture) {
+        let since = fixture.store.now().await.unwrap();
+        let receiver = FakeReceiver::default();
+        let first = fixture.work(receiver.handler(|_, _| async { Err(JobError::dead("it is down")) }));
+        let id = fixture.put("k1").await;
+        fixture.until(id, StateName::Dead).await;
+        first.stop();
+        first.ended().await;
+        fixture.pass(HOUR);
+        let policy = |_: &DeadLetterRow| RequeuePolicy { requeue: true, guarantee: Guarantee::Idempotent };
+        while_busy(|| async { fixture.store.dead_letters().requeue(&[id], policy, &Note::default()).await }).await;
+        let second = fixture.work(receiver.handler(|_, job| async move {
+            if job.attempt == 1 { Err(JobError::retry("try again")) } else { Ok(JobSuccess::default()) }
+        }));
+        fixture.until(id, StateName::Failed).await;
+        fixture.pass(BACKOFF);
+        fixture.until(id, StateName::Sent).await;
+        second.stop();
+        second.ended().await;
+        while_busy(|| fixture.store.series().flush()).await;
+        let orders = counts(&fixture, "queue:orders", since, Duration::from_mins(1)).await;
+        assert_eq!((orders.dead, orders.sent, orders.left.count(), orders.waited.count()), (1, 1, 2, 2));
+        let (left, waited) = (u128::from(orders.left.micros), u128::from(orders.waited.micros));
+        assert!(BACKOFF.as_micros() <= left, "its retry counts: {orders:?}");
+        assert!(left < HOUR.as_micros() && waited < HOUR.as_micros(), "the hour that it was dead does not: {orders:?}");
     }
 
     #[test]
