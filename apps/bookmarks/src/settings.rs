@@ -71,8 +71,9 @@ pub mod limits {
     pub const MAX_TEXT_CHARS: usize = 20_000;
     /// Maximum length of a summary, in characters.
     pub const MAX_SUMMARY_CHARS: usize = 400;
-    /// Maximum number of tokens of a model's summary.
-    pub const MAX_SUMMARY_TOKENS: u32 = 400;
+    /// Default maximum number of tokens of a model's summary. It needs about 200; the rest is for models that reason
+    /// first, because their reasoning counts as well.
+    pub const SUMMARY_TOKENS: u32 = 2_048;
     /// How many pages are read, and how many summaries requested, in parallel.
     pub const PARALLEL: u32 = 16;
 }
@@ -103,6 +104,8 @@ pub struct Settings {
     pub page_within: Duration,
     /// The model that summarises; `None` uses the built-in extract.
     pub model: Option<Arc<dyn Model>>,
+    /// Maximum number of tokens of its summary. One that does not fit is asked for once more with twice as many.
+    pub summary_tokens: u32,
 }
 
 impl Settings {
@@ -119,6 +122,7 @@ impl Settings {
             may_reach: is_public,
             page_within: limits::PAGE_WITHIN,
             model: None,
+            summary_tokens: limits::SUMMARY_TOKENS,
         }
     }
 

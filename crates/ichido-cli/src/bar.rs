@@ -1,11 +1,11 @@
 //! A progress bar for a person at a terminal.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::exit::Exit;
-use crate::out;
+use crate::{beside, out};
 
 /// A progress bar on standard error, if that is a terminal, until it is dropped.
 ///
@@ -19,19 +19,16 @@ pub(crate) struct Bar {
 impl Bar {
     /// Creates a bar. `length` is the total amount of work, if it is known.
     pub(crate) fn new(length: Option<u64>, template: &str) -> Self {
-        let shown = std::io::stderr().is_terminal().then(|| {
+        let shown = io::stderr().is_terminal().then(|| {
             let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
             // An invalid template leaves the default style.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
+            beside::show(Some(bar.clone()));
             bar
         });
-        Self { shown, shares_terminal: std::io::stdout().is_terminal() }
-    }
-
-    pub(crate) const fn is_shown(&self) -> bool {
-        self.shown.is_some()
+        Self { shown, shares_terminal: io::stdout().is_terminal() }
     }
 
     /// Prints a result.
@@ -57,6 +54,7 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         if let Some(bar) = &self.shown {
+            beside::show(None);
             bar.finish_and_clear();
         }
     }

@@ -1,16 +1,20 @@
 //! Estimates how long a batch takes, and what to change if that is too long.
 //!
 //! Guarantee: an estimate is one formula, `ceil(items / parallel) × (interval + latency) + retried × waits`, computed
-//! exactly and saturating. A proposal's worst case fits its deadline, and no smaller change in the stated order does.
-//! It remains an estimate: retries overlap and latencies vary. [`may_start`], checked before every call, enforces a
-//! deadline by the clock.
+//! exactly and saturating, and never more than the time in which every item could use up all its retries. A proposal's
+//! bad day fits its deadline, and no smaller change in the stated order does. It remains an estimate, and a bad day is
+//! not the worst one: latencies vary, and every item may be retried. [`may_start`], checked before every call, enforces
+//! a deadline by the clock.
 //!
 //! What the formula omits and what it overstates: the calls that retries make, and the
 //! jitter on their waits, are not counted. The waits are added one after another, as if no two items ever waited at the
 //! same time.
 //!
 //! - With two or more in parallel, and waits longer than the latency, adding the waits one after another more than
-//!   compensates for what is not counted: the estimate is pessimistic.
+//!   compensates for what is not counted: the estimate is pessimistic. With many in parallel, so many waits at the same
+//!   time that their sum is impossible. That is what the limit is for: a batch that never leaves a slot free while an
+//!   item could use it takes at most the work of all other items, spread over all slots, and then one item alone with
+//!   all its calls and waits (Graham's bound).
 //! - With one at a time, or with short waits, it does not: a run with many retries takes longer than estimated. Leave a
 //!   margin before a deadline, or count a retry's call by adding the latency to its wait.
 // SPEC B9 fixes the numbers of the formula.
@@ -67,27 +71,26 @@ impl Assumption {
     /// Ten of 120 items are retried three times.
     pub const LIKELY: Self = Self { of: 10, per: Self::PER, retries: Retries::Times(3) };
     /// Twenty of 120 items use all their retries.
-    pub const WORST: Self = Self { of: 20, per: Self::PER, retries: Retries::Max };
+    pub const BAD_DAY: Self = Self { of: 20, per: Self::PER, retries: Retries::Max };
 
     const PER: NonZeroU64 = NonZeroU64::new(120).expect("120 is not zero");
 
     /// Returns how many of `items` are retried.
-    fn retried(&self, items: u64) -> u64 {
+    pub fn retried(&self, items: u64) -> u64 {
         let share = (u128::from(items) * u128::from(self.of)).div_ceil(u128::from(self.per.get()));
         u64::try_from(share).unwrap_or(u64::MAX).min(items)
     }
 
-    /// Returns the waits of one retried item in sequence.
-    fn waits(&self, waits: &[Duration]) -> Duration {
-        let retries = match self.retries {
-            Retries::Times(times) => times.min(waits.len()),
-            Retries::Max => waits.len(),
-        };
-        waits.iter().take(retries).fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
+    /// Returns how often an item is retried that may be retried this often.
+    pub fn retries(&self, allowed: usize) -> usize {
+        match self.retries {
+            Retries::Times(times) => times.min(allowed),
+            Retries::Max => allowed,
+        }
     }
 }
 
-/// What to assume at best, likely and at worst.
+/// What to assume at best, likely and on a bad day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumptions {
     /// When nothing goes wrong.
@@ -95,13 +98,13 @@ pub struct Assumptions {
     /// On an ordinary day.
     pub likely: Assumption,
     /// On a bad day; deadlines are planned with it.
-    pub worst: Assumption,
+    pub bad_day: Assumption,
 }
 
 impl Assumptions {
     /// None, ten of 120 three times, twenty of 120 until exhausted.
     pub const DEFAULT: Self =
-        Self { best: Assumption::BEST, likely: Assumption::LIKELY, worst: Assumption::WORST };
+        Self { best: Assumption::BEST, likely: Assumption::LIKELY, bad_day: Assumption::BAD_DAY };
 }
 
 /// How long a batch takes.
@@ -111,8 +114,18 @@ pub struct Estimate {
     pub best: Duration,
     /// On an ordinary day.
     pub likely: Duration,
-    /// On a bad day.
-    pub worst: Duration,
+    /// On a bad day. It can get worse.
+    pub bad_day: Duration,
+}
+
+impl Estimate {
+    /// Returns the estimate of a batch that starts after this wait.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        let Self { best, likely, bad_day } = self;
+        let [best, likely, bad_day] = [best, likely, bad_day].map(|takes| takes.saturating_add(wait));
+        Self { best, likely, bad_day }
+    }
 }
 
 /// Estimates how long `batch` takes.
@@ -134,22 +147,27 @@ pub struct Estimate {
 /// let estimate = estimate(&articles, &Assumptions::DEFAULT);
 /// assert_eq!(estimate.best, Duration::from_secs(450));
 /// assert_eq!(estimate.likely, Duration::from_secs(590));
-/// assert_eq!(estimate.worst, Duration::from_secs(1_050));
+/// assert_eq!(estimate.bad_day, Duration::from_secs(1_050));
 /// ```
 pub fn estimate(batch: &BatchPlan<'_>, assumptions: &Assumptions) -> Estimate {
     Estimate {
         best: estimate_with(batch, &assumptions.best),
         likely: estimate_with(batch, &assumptions.likely),
-        worst: estimate_with(batch, &assumptions.worst),
+        bad_day: estimate_with(batch, &assumptions.bad_day),
     }
 }
 
 /// Estimates how long `batch` takes under one assumption.
 pub fn estimate_with(batch: &BatchPlan<'_>, assumption: &Assumption) -> Duration {
     let rounds = batch.items.div_ceil(u64::from(batch.parallel.get()));
-    let calls = times(batch.interval.saturating_add(batch.latency), rounds);
-    let waits = times(assumption.waits(batch.waits), assumption.retried(batch.items));
-    calls.saturating_add(waits)
+    let first_call = batch.interval.saturating_add(batch.latency);
+    let retries = assumption.retries(batch.waits.len());
+    let waits = batch.waits.iter().take(retries).fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait));
+    let in_sequence = times(first_call, rounds).saturating_add(times(waits, assumption.retried(batch.items)));
+    let Some(others) = batch.items.checked_sub(1) else { return Duration::ZERO };
+    let calls = first_call.saturating_add(times(batch.latency, retries as u64));
+    let spread = from_nanos(times(calls, others).as_nanos() / u128::from(batch.parallel.get()));
+    in_sequence.min(spread.saturating_add(calls).saturating_add(waits))
 }
 
 /// Returns how many of the items finish within `left`; the rest get their fallback.

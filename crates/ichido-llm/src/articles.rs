@@ -9,7 +9,7 @@
 //! let profile = Profile::parse(Profile::DEFAULT)?;
 //! let lines = r#"{"title": "A cure for hiccups", "url": "https://example.org/1"}"#;
 //! let articles = articles::read(lines.as_bytes(), "articles.jsonl")?;
-//! let prompts = articles::prompts(&articles, &profile);
+//! let prompts = articles::prompts(&articles, &profile, articles::DEFAULT_OUTPUT_TOKENS);
 //! assert!(prompts[0].user.contains("A cure for hiccups"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -18,8 +18,13 @@
 mod judgement;
 pub mod plan;
 mod profile;
+pub mod progress;
+mod report;
 
-use std::io::{BufRead, Read as _};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::ops::RangeInclusive;
+use std::path::Path;
 
 use ichido_core::settings::ConfigErrors;
 use serde_json::{Map, Value};
@@ -27,6 +32,7 @@ use serde_json::{Map, Value};
 use crate::models::Prompt;
 pub use judgement::Judgement;
 pub use profile::{Profile, ProfileError};
+pub use report::RunResult;
 
 /// Maximum number of articles in one run.
 pub const MAX_ARTICLES: usize = 100_000;
@@ -34,8 +40,13 @@ pub const MAX_ARTICLES: usize = 100_000;
 pub const MAX_LINE_BYTES: usize = 256 << 10;
 /// Maximum number of problems reported for one file.
 const MAX_PROBLEMS: usize = 20;
-/// Maximum number of tokens of a judgement: a label, a number and a sentence.
-pub const MAX_ANSWER_TOKENS: u32 = 200;
+/// Default maximum number of tokens of an answer.
+///
+/// A judgement is a label, a number and a sentence, about 60 tokens. The rest is for models that reason first, because
+/// their reasoning counts as well.
+pub const DEFAULT_OUTPUT_TOKENS: u32 = 2_048;
+/// The values allowed for the same: no judgement fits into fewer, and no model writes more.
+pub const OUTPUT_TOKENS: RangeInclusive<i64> = 64..=128_000;
 
 /// One article.
 #[derive(Debug)]
@@ -66,11 +77,19 @@ impl Article {
     }
 
     /// Builds the prompt that asks the model about this article.
-    fn prompt(&self, system: &str) -> Prompt {
+    fn prompt(&self, system: &str, max_tokens: u32) -> Prompt {
         let article = serde_json::to_string(&self.members).unwrap_or_default();
         let user = format!("The article, as one JSON object:\n{article}\n");
-        Prompt { system: Some(system.to_owned()), user, max_tokens: MAX_ANSWER_TOKENS, form: None }
+        Prompt { system: Some(system.to_owned()), user, max_tokens, form: None }
     }
+}
+
+/// Reads all articles of a file, or returns every problem.
+pub fn read_file(file: &Path) -> Result<Vec<Article>, ConfigErrors> {
+    let name = file.display().to_string();
+    let opened =
+        File::open(file).map_err(|error| ConfigErrors::one(&name, format!("cannot read it: {error}")))?;
+    read(BufReader::new(opened), &name)
 }
 
 /// Reads all articles, one JSON object per line, or returns every problem.
@@ -110,10 +129,10 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigE
     faults.or(Some(articles))
 }
 
-/// Returns the questions, one per article, in order.
-pub fn prompts(articles: &[Article], profile: &Profile) -> Vec<Prompt> {
+/// Returns the questions, one per article, in order. An answer may have this many tokens.
+pub fn prompts(articles: &[Article], profile: &Profile, max_tokens: u32) -> Vec<Prompt> {
     let system = profile.system();
-    articles.iter().map(|article| article.prompt(&system)).collect()
+    articles.iter().map(|article| article.prompt(&system, max_tokens)).collect()
 }
 
 #[cfg(test)]
@@ -125,7 +144,7 @@ mod tests {
         let text = "{\"title\":\"A\",\"url\":\"https://a\",\"tags\":[\"x\"]}\n\n  \n{\"description\":\"B\"}";
         let articles = read(text.as_bytes(), "a").unwrap();
         assert_eq!(articles.iter().map(|article| article.line).collect::<Vec<_>>(), [1, 4]);
-        let prompt = articles[0].prompt("judge");
+        let prompt = articles[0].prompt("judge", DEFAULT_OUTPUT_TOKENS);
         let expected =
             "The article, as one JSON object:\n{\"tags\":[\"x\"],\"title\":\"A\",\"url\":\"https://a\"}\n";
         assert_eq!(prompt.user, expected);

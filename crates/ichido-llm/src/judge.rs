@@ -1,9 +1,11 @@
 //! Asks a model many questions under its rate limit; each gets one answer or a reason.
 //!
 //! Guarantee: every prompt gets one outcome, in order. An answer is stored once and never asked for again, by any run.
+//! One that was cut off is asked for once more with twice the tokens.
 //! A call is recorded in the store before it is made, so a call whose run died is known as possibly billed. At most
 //! [`Settings::parallel`] calls are in flight, and an item's first call comes no sooner than [`Settings::interval`]
-//! after it took its slot. The model's limits are shared with everything else that calls it through the same store. A
+//! after it took its slot. A pause that the provider asks for holds back this model at this endpoint and nothing else,
+//! for at least as long as it asked, up to [`limits::MAX_PAUSE`]. The model's limits are shared with everything else that calls it through the same store. A
 //! run with a deadline ends by it.
 //!
 //! The caller decides what is asked: a [`AnswerForm`] describes the answers, and they are deserialized into any type.
@@ -54,11 +56,14 @@ mod counts;
 mod endpoints;
 mod next;
 mod outcome;
+mod pause;
 mod settings;
 mod stop;
 
 pub use counts::{CallMetrics, Counts, RETRY_RATIO, describe_metrics};
+pub use endpoints::paced_model;
 pub use outcome::{FallbackReason, JudgeEnd, JudgeReport, JudgedAnswer, Outcome};
+pub use pause::JudgePause;
 pub use settings::{Settings, SettingsError, limits};
 pub use stop::Stop;
 
@@ -74,7 +79,7 @@ use serde::de::DeserializeOwned;
 
 use crate::models::{AnswerForm, Model, Prompt};
 use answers::AnswerStore;
-use attempt::Asker;
+use attempt::{Asker, RequestedWait};
 use batch::BatchRun;
 use endpoints::EndpointPool;
 
@@ -98,6 +103,18 @@ pub struct KnownJudgements {
     pub tokens: u64,
     /// Calls of earlier runs for the missing questions whose outcome is unknown: they may have been billed.
     pub lost: u64,
+}
+
+impl KnownJudgements {
+    /// Assumes that nothing was asked before.
+    pub fn unasked(prompts: &[Prompt]) -> Self {
+        Self {
+            answered: 0,
+            missing: prompts.len(),
+            tokens: prompts.iter().map(Prompt::tokens).sum(),
+            lost: 0,
+        }
+    }
 }
 
 impl<T: DeserializeOwned> Judge<T> {
@@ -132,18 +149,21 @@ impl<T: DeserializeOwned> Judge<T> {
         let settings = settings.checked(&*model)?;
         let metrics = CallMetrics::new(model.name(), store);
         let endpoints = EndpointPool::new(&*model, settings.pace, store, &clock);
-        let asker = Asker { model, settings, answers, endpoints, clock, metrics };
+        let requested_wait = RequestedWait::default();
+        let asker = Asker { model, settings, answers, endpoints, clock, metrics, requested_wait };
         let schema = form.schema().to_string();
         Ok(Self { asker: Arc::new(asker), form: Arc::new(form), schema, reads: PhantomData })
     }
 
-    /// Returns what a run of these prompts would have to ask.
+    /// Returns what a run of these prompts would have to ask. Also reads whether the model is paused.
     pub async fn known(&self, prompts: &[Prompt]) -> Result<KnownJudgements, StoreError> {
         let mut ids: Vec<(QuestionId, u64)> =
             prompts.iter().map(|prompt| (self.question(prompt), prompt.tokens())).collect();
         ids.sort_unstable();
         ids.dedup_by_key(|(id, _)| *id);
         let found = self.asker.answers.find(ids.iter().map(|(id, _)| *id)).await?;
+        self.asker.sync_clock().await?;
+        self.asker.endpoints.refresh().await;
         let is_missing = |id: &QuestionId| found.get(id).is_none_or(|question| question.answer.is_none());
         let missing = || ids.iter().filter(|(id, _)| is_missing(id));
         Ok(KnownJudgements {
@@ -167,6 +187,11 @@ impl<T: DeserializeOwned> Judge<T> {
         });
         let batch = BatchRun::new(Arc::clone(&self.asker), questions, fits::<T>);
         batch.run(stop).await?.read()
+    }
+
+    /// Returns the pause that holds back every call, as far as is known here; `None` if some call could be made.
+    pub fn paused(&self) -> Option<JudgePause> {
+        self.asker.endpoints.paused().max(self.asker.requested_wait.left()).map(JudgePause::new)
     }
 
     /// Returns the counts of all runs of this judge so far.

@@ -4,6 +4,7 @@
 //! every entry that existed when it began, or returns an error.
 
 pub mod audit_report;
+pub mod judgements;
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,8 +31,6 @@ use crate::serve::token::{SECRET_BYTES, text};
 
 /// How often sealing is retried while another process seals or prunes.
 const BUSY_RETRIES: u32 = 50;
-/// How many answers are deleted in one step.
-const FORGET_STEP: u32 = 1_000;
 
 /// A new token.
 #[derive(Debug, Serialize)]
@@ -219,20 +218,6 @@ pub async fn back_up(url: &str, file: &Path) -> Result<Backup, Error> {
         };
         Error::Misconfigured(ConfigErrors::one(place, error.to_string()))
     })
-}
-
-/// Deletes every answer of a topic, and returns how many there were.
-pub async fn forget_answers(store: &Store, topic: &str) -> Result<u64, Error> {
-    let mut forgotten = 0;
-    loop {
-        let step = store.answers().delete(topic, FORGET_STEP).await;
-        match step.map_err(|error| {
-            Error::Unreachable(format!("cannot delete the answers: {}", error.with_causes()))
-        })? {
-            0 => return Ok(forgotten),
-            step => forgotten += step,
-        }
-    }
 }
 
 fn failed(what: &str) -> impl Fn(StoreError) -> Error {

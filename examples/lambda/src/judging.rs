@@ -48,12 +48,18 @@ impl Judging {
         let settings = Settings { deadline, ..self.settings.clone() };
         let judge = Judge::<Judgement>::new(Arc::clone(&self.model), form, settings)
             .map_err(|error| error.to_string())?;
-        let report = judge.run(articles::prompts(&articles, &profile), &Stop::new()).await;
+        let report = judge
+            .run(articles::prompts(&articles, &profile, articles::DEFAULT_OUTPUT_TOKENS), &Stop::new())
+            .await;
         let report = report.map_err(|error| error.to_string())?;
-        if let JudgeEnd::SetUp { code, why } = &report.ended {
-            eprintln!(
+        match &report.ended {
+            JudgeEnd::SetUp { code, why } => eprintln!(
                 "cannot call the model: {code}, {why}; check its name, the region and the function's role"
-            );
+            ),
+            JudgeEnd::CutOff { max_tokens } => {
+                eprintln!("the model's answers do not fit into {max_tokens} tokens; allow more");
+            }
+            JudgeEnd::Whole | JudgeEnd::Deadline | JudgeEnd::Stopped => (),
         }
         let results = articles.iter().zip(&report.outcomes);
         let results = results.map(|(article, outcome)| article.judged(outcome, &profile, &name)).collect();

@@ -65,6 +65,8 @@ pub enum ProviderFault {
     Denied,
     /// The request is invalid.
     Invalid,
+    /// The answer ran out of its tokens before it began. Only OpenAI has an error for this.
+    OutOfTokens,
     /// The model does not exist.
     NotFound,
     /// An unknown error: 418.

@@ -6,6 +6,7 @@
 use serde_json::json;
 
 use crate::action::AnswerShape;
+use crate::ask::tokens;
 
 const LABELS: [&str; 4] = ["ACT_NOW", "THINK", "FYI", "IGNORE"];
 
@@ -14,6 +15,8 @@ const LABELS: [&str; 4] = ["ACT_NOW", "THINK", "FYI", "IGNORE"];
 pub(crate) struct PlannedAnswer {
     pub(crate) text: String,
     pub(crate) stop: AnswerEnd,
+    /// The tokens that the model spent on reasoning.
+    reasoning: u32,
 }
 
 /// Why the model stopped.
@@ -29,7 +32,7 @@ pub(crate) enum AnswerEnd {
 impl PlannedAnswer {
     /// Creates a complete answer.
     pub(crate) fn whole(text: String) -> Self {
-        Self { text, stop: AnswerEnd::Complete }
+        Self { text, stop: AnswerEnd::Complete, reasoning: 0 }
     }
 
     /// Creates an answer in this shape.
@@ -39,15 +42,31 @@ impl PlannedAnswer {
             AnswerShape::Whole => whole(text.to_owned()),
             AnswerShape::CutOff => {
                 let half = text.chars().count() / 2;
-                Self { text: text.chars().take(half).collect(), stop: AnswerEnd::Length }
+                Self { stop: AnswerEnd::Length, ..whole(text.chars().take(half).collect()) }
             }
             AnswerShape::Prose => {
                 whole(format!("Here is the judgement you asked for:\n\n{text}\n\nI hope this helps!"))
             }
             AnswerShape::Fence => whole(format!("```json\n{text}\n```")),
             AnswerShape::SchemaMiss => whole(json!({ "unasked": true }).to_string()),
-            AnswerShape::Filtered => Self { text: String::new(), stop: AnswerEnd::Filtered },
+            AnswerShape::Filtered => Self { stop: AnswerEnd::Filtered, ..whole(String::new()) },
         }
+    }
+
+    /// Lets the model reason first: nothing is left of an answer that then exceeds its maximum.
+    pub(crate) fn after_reasoning(self, reasoning: u32, max_tokens: Option<u32>) -> Self {
+        let answer = Self { reasoning, ..self };
+        match max_tokens {
+            Some(max) if 0 < reasoning && max < answer.tokens() => {
+                Self { reasoning: max, stop: AnswerEnd::Length, ..Self::whole(String::new()) }
+            }
+            _ => answer,
+        }
+    }
+
+    /// Returns the tokens that it counts as, with the reasoning.
+    pub(crate) fn tokens(&self) -> u32 {
+        tokens(self.text.chars().count()).saturating_add(self.reasoning)
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Ask {
     pub(crate) chars_besides: usize,
     /// Maximum number of tokens of the answer.
     pub(crate) max_tokens: Option<u32>,
+    /// Whether little reasoning was requested.
+    pub(crate) is_low_effort: bool,
     pub(crate) asked_json: Option<AskedJson>,
     /// The tool that the model must use, whose input is then the answer.
     pub(crate) tool: Option<String>,

@@ -70,6 +70,11 @@ impl Play {
         self.script.answer.as_deref()
     }
 
+    /// Returns how many tokens the model spends on reasoning.
+    pub(crate) fn reasoning(&self, is_low: bool) -> u32 {
+        if is_low { self.script.reasoning_tokens / 4 } else { self.script.reasoning_tokens }
+    }
+
     /// Decides what to do with this call; `now` is the time since the server's start.
     pub(crate) fn step(&mut self, call: &IncomingCall, now: Duration) -> PlannedStep {
         self.calls += 1;

@@ -24,6 +24,9 @@ pub struct Script {
     pub latency: Option<Latency>,
     /// What the model says, instead of a judgement chosen by the item.
     pub answer: Option<String>,
+    /// The tokens that the model spends on reasoning before each answer; a quarter of them at low effort. They count
+    /// towards the maximum.
+    pub reasoning_tokens: u32,
     /// The marker before an item's word in the user's text.
     pub marker: String,
 }
@@ -75,7 +78,14 @@ impl Script {
 
 impl Default for Script {
     fn default() -> Self {
-        Self { rules: vec![], limits: vec![], latency: None, answer: None, marker: "item-".to_owned() }
+        Self {
+            rules: vec![],
+            limits: vec![],
+            latency: None,
+            answer: None,
+            reasoning_tokens: 0,
+            marker: "item-".to_owned(),
+        }
     }
 }
 

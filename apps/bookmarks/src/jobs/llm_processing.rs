@@ -5,13 +5,12 @@ use std::sync::Arc;
 use ichido::prelude::*;
 use ichido_core::verdict::{Advice, ErrorCode};
 use ichido_llm::judge::CallMetrics;
-use ichido_llm::models::{CallError as Refusal, Model, Prompt, Reply};
+use ichido_llm::models::{CallError as Refusal, CallReport, FinishReason, Model, Prompt, Reply};
 
 use super::Summarise;
 use crate::app::App;
 use crate::bookmarks::{self, Page, Summary};
 use crate::job_error::JobErrorCode;
-use crate::settings::limits;
 use crate::summary;
 
 const SYSTEM: &str = "You summarise web pages for the person who saved them. Answer with the summary alone: one to three plain sentences, \
@@ -46,7 +45,8 @@ pub(super) async fn run(
         _ if page.text.is_empty() => None,
         Some(summariser) => {
             let is_last = task.max_attempts.get() <= attempt;
-            Some((summariser.ask(&page, attempt, is_last).await?, "model"))
+            let summary = summariser.ask(&page, app.settings.summary_tokens, attempt, is_last).await?;
+            Some((summary, "model"))
         }
         None => summary::extract(&page.text).map(|text| (text, "extract")),
     };
@@ -66,13 +66,30 @@ async fn write(
 }
 
 impl Summariser {
-    /// Makes one call. The engine decides about retries; a failure of the last attempt abandons the summary.
-    async fn ask(&self, page: &Page, attempt: u32, is_last: bool) -> Result<String, JobError> {
+    /// Makes one call, and another one with twice the tokens if the summary was cut off. The engine decides about retries;
+    /// a failure of the last attempt abandons the summary.
+    async fn ask(
+        &self,
+        page: &Page,
+        max_tokens: u32,
+        attempt: u32,
+        is_last: bool,
+    ) -> Result<String, JobError> {
         let user = format!("{}\n\n{}", page.title.as_deref().unwrap_or("A page without a title"), page.text);
-        let max_tokens = limits::MAX_SUMMARY_TOKENS;
-        let prompt = Prompt { system: Some(SYSTEM.to_owned()), user, max_tokens, form: None };
-        let report = self.calls.ask(&*self.model, 0, &prompt, attempt <= 1).await;
+        let mut prompt = Prompt { system: Some(SYSTEM.to_owned()), user, max_tokens, form: None };
+        let mut report = self.calls.ask(&*self.model, 0, &prompt, attempt <= 1).await;
+        if is_cut_off(&report) {
+            self.calls.unusable();
+            prompt.max_tokens = max_tokens.saturating_mul(2);
+            report = self.calls.ask(&*self.model, 0, &prompt, false).await;
+        }
         let (failure, is_final) = match &report.outcome {
+            Ok(_) if is_cut_off(&report) => {
+                self.calls.unusable();
+                let why = format!("the summary does not fit into {} tokens", prompt.max_tokens);
+                // The next attempt would be no different, and is paid for.
+                (JobError::dead(JobErrorCode::ModelUnusable.why(&why)), true)
+            }
             Ok(reply) => match read(reply) {
                 Ok(summary) => return Ok(summary),
                 Err(why) => {
@@ -87,6 +104,11 @@ impl Summariser {
         }
         Err(failure)
     }
+}
+
+/// Returns whether the model ran out of its tokens.
+fn is_cut_off(report: &CallReport) -> bool {
+    report.outcome.as_ref().is_ok_and(|reply| reply.finish_reason == FinishReason::CutOff)
 }
 
 /// Returns the summary in a reply, or why it has none.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ichido_core::retry::{Retry, Schedule};
 use ichido_llm::articles::plan::Price;
+use ichido_llm::articles::{DEFAULT_OUTPUT_TOKENS, OUTPUT_TOKENS};
 use ichido_llm::judge::Settings;
 use ichido_server::config::DEFAULT_URL;
 
@@ -20,7 +21,10 @@ Each line of ARTICLES is a JSON object with title, url or description, and any o
 judgement: label, confidence, reason, model, time; or \"fallback\": true and the reason if it could not be judged.
 
 Judgements are stored by model, profile and article. Running the same command again, also after Ctrl-C or a crash, asks only for missing \
-ones. A fallback counts as missing. --forget deletes all of them.
+ones. A fallback counts as missing. --forget deletes them, and ends a pause that the provider asked for, after it has shown what and asked.
+
+An answer that does not fit into --max-output-tokens is asked for once more with twice as many. The reasoning of a model counts; it is \
+asked to reason little if it can be.
 
 API keys are read from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, or the usual AWS credentials. --endpoint is the base URL of the \
 API, such as http://127.0.0.1:8000/v1 for your own server, or a Bedrock region; several endpoints share the load.
@@ -88,6 +92,10 @@ pub(crate) struct Args {
     #[arg(long = "call-timeout", value_name = "TIME", default_value = "60", value_parser = seconds::parse)]
     pub(super) call_timeout: Duration,
 
+    /// Maximum tokens of an answer, with the model's reasoning
+    #[arg(long, value_name = "COUNT", default_value_t = DEFAULT_OUTPUT_TOKENS, value_parser = clap::value_parser!(u32).range(OUTPUT_TOKENS))]
+    pub(super) max_output_tokens: u32,
+
     /// Bedrock model id, if --llm does not name one
     #[arg(long, value_name = "ID", env = "BEDROCK_MODEL_ID")]
     pub(super) model_id: Option<String>,
@@ -101,7 +109,7 @@ pub(crate) struct Args {
     pub(super) expect_latency: Duration,
 
     /// Price per million tokens; the plan then shows the maximum cost
-    #[arg(long, value_name = "IN,OUT", value_parser = price)]
+    #[arg(long, value_name = "IN,OUT")]
     pub(super) price: Option<Price>,
 
     /// File for the run's metrics, in Prometheus' text format
@@ -116,9 +124,13 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "plan_only")]
     pub(super) dry_run: bool,
 
-    /// Delete all stored judgements
-    #[arg(long, conflicts_with_all = ["plan_only", "dry_run", "articles"])]
-    pub(super) forget: bool,
+    /// Delete stored judgements, of one model or of all, after asking
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["plan_only", "dry_run", "articles"])]
+    pub(super) forget: Option<String>,
+
+    /// Do not ask before deleting
+    #[arg(long, requires = "forget")]
+    pub(super) yes: bool,
 
     /// Print the built-in profile as a starting point
     #[arg(long, conflicts_with_all = ["plan_only", "dry_run", "articles", "forget"])]
@@ -149,13 +161,4 @@ impl Args {
             ..Settings::DEFAULT
         }
     }
-}
-
-/// Parses a price such as `3,15` or `0.25,1.25`.
-fn price(text: &str) -> Result<Price, String> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..1e6).contains(number));
-    let read = text
-        .split_once(',')
-        .and_then(|(input, output)| Some(Price { input: number(input)?, output: number(output)? }));
-    read.ok_or_else(|| "expected two prices per million tokens, input and output, such as 3,15".to_owned())
 }

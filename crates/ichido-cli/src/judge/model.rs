@@ -69,8 +69,21 @@ fn service(
     service
 }
 
+/// Reports each error under its flag.
 fn resolved<T>(resolved: Result<T, ConfigErrors>, faults: &mut ConfigErrors) -> Option<T> {
-    faults.check("--llm", resolved)
+    let flag = |setting: &str| match setting {
+        "timeout" | "connect_timeout" => "--call-timeout",
+        "model" | "api_key" => "--llm",
+        _ => "--endpoint",
+    };
+    let found = match resolved {
+        Ok(model) => return Some(model),
+        Err(found) => found,
+    };
+    for error in found.0 {
+        faults.add(flag(&error.place), error.what);
+    }
+    None
 }
 
 #[cfg(feature = "bedrock")]

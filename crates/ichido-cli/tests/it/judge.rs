@@ -8,5 +8,8 @@ mod ending;
 mod env_file;
 mod failing;
 mod metrics;
+mod pausing;
 mod planning;
 pub(crate) mod program;
+#[cfg(unix)]
+mod terminal;

@@ -1,6 +1,6 @@
-//! Settings whose worst case fits a deadline.
+//! Settings whose bad day fits a deadline.
 //!
-//! Guarantee: of all settings within the [`TuningLimits`] whose worst case fits, the smallest change is proposed, in this
+//! Guarantee: of all settings within the [`TuningLimits`] whose bad day fits, the smallest change is proposed, in this
 //! order of preference, each used to its limit before the next:
 //!
 //! 1. nothing, if it already fits;
@@ -12,7 +12,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::{Assumption, BatchPlan, estimate_with, from_nanos, items_that_fit, times};
+use super::{Assumption, BatchPlan, estimate_with, items_that_fit};
 
 /// How far a proposal may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,27 +48,27 @@ pub struct Tuning {
 /// What to do about a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proposal {
-    /// Nothing: the worst case fits.
+    /// Nothing: the bad day fits.
     AsItIs,
-    /// With these settings the worst case fits.
+    /// With these settings the bad day fits.
     Change(Tuning),
     /// No settings within the bounds fit all items. With these, this many do.
     FewerItems {
         /// The settings that fit the most items.
         tuning: Tuning,
-        /// How many items fit at worst.
+        /// How many items fit on a bad day.
         items: u64,
     },
 }
 
-/// Proposes the smallest change to `batch` that makes it end `within` this time in the `worst` case.
+/// Proposes the smallest change to `batch` that makes it end `within` this time on a `bad_day`.
 pub fn propose(
     batch: &BatchPlan<'_>,
-    worst: &Assumption,
+    bad_day: &Assumption,
     bounds: &TuningLimits,
     within: Duration,
 ) -> Proposal {
-    if estimate_with(batch, worst) <= within {
+    if estimate_with(batch, bad_day) <= within {
         return Proposal::AsItIs;
     }
     // A batch that already exceeds the bounds is not reduced.
@@ -77,35 +77,30 @@ pub fn propose(
     let min_retries = bounds.min_retries.min(batch.waits.len());
     for retries in (min_retries..=batch.waits.len()).rev() {
         let tried = BatchPlan { waits: batch.waits.get(..retries).unwrap_or(batch.waits), ..*batch };
-        if let Some((parallel, interval)) = fitting(&tried, worst, max_parallel, min_interval, within) {
+        if let Some((parallel, interval)) = fitting(&tried, bad_day, max_parallel, min_interval, within) {
             return Proposal::Change(Tuning { parallel, interval, retries });
         }
     }
     let tuning = Tuning { parallel: max_parallel, interval: min_interval, retries: min_retries };
     let waits = batch.waits.get(..min_retries).unwrap_or(batch.waits);
     let hurried = BatchPlan { parallel: max_parallel, interval: min_interval, waits, ..*batch };
-    Proposal::FewerItems { tuning, items: items_that_fit(&hurried, worst, within) }
+    Proposal::FewerItems { tuning, items: items_that_fit(&hurried, bad_day, within) }
 }
 
 /// Returns the longest interval that fits, and the smallest parallelism that fits with it.
 fn fitting(
     batch: &BatchPlan<'_>,
-    worst: &Assumption,
+    bad_day: &Assumption,
     max_parallel: NonZeroU32,
     min_interval: Duration,
     within: Duration,
 ) -> Option<(NonZeroU32, Duration)> {
     let fits =
-        |parallel, interval| estimate_with(&BatchPlan { parallel, interval, ..*batch }, worst) <= within;
+        |parallel, interval| estimate_with(&BatchPlan { parallel, interval, ..*batch }, bad_day) <= within;
     if !fits(max_parallel, min_interval) {
         return None;
     }
-    let waits = times(worst.waits(batch.waits), worst.retried(batch.items));
-    let rounds = batch.items.div_ceil(u64::from(max_parallel.get())).max(1);
-    let round = from_nanos(within.saturating_sub(waits).as_nanos() / u128::from(rounds));
-    let longest = round.saturating_sub(batch.latency);
-    let interval =
-        if batch.interval <= longest { batch.interval } else { whole_millis(longest).max(min_interval) };
+    let interval = longest_interval(batch.interval, min_interval, |interval| fits(max_parallel, interval));
     // Invariant: `high` in parallel fit.
     let (mut low, mut high) = (batch.parallel, max_parallel);
     while low < high {
@@ -119,7 +114,22 @@ fn fitting(
     Some((high, interval))
 }
 
-/// Rounds down to milliseconds: people read settings.
-fn whole_millis(span: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+/// Returns the longest interval that fits: this one, or a shorter one in whole milliseconds, because people read
+/// settings.
+fn longest_interval(interval: Duration, min_interval: Duration, fits: impl Fn(Duration) -> bool) -> Duration {
+    if fits(interval) {
+        return interval;
+    }
+    let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    // Invariant: what is added to the shortest interval fits with `low`, and does not with more than `high`.
+    let (mut low, mut high) = (0, millis(interval.saturating_sub(min_interval)));
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if fits(min_interval.saturating_add(Duration::from_millis(middle))) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    min_interval.saturating_add(Duration::from_millis(low))
 }

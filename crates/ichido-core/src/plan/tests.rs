@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const WORST: Assumption = Assumption::WORST;
+const BAD_DAY: Assumption = Assumption::BAD_DAY;
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -30,19 +30,18 @@ fn articles() -> BatchPlan<'static> {
 #[test]
 fn the_four_figures_of_the_specification() {
     let two = estimate(&articles(), &Assumptions::DEFAULT);
-    assert_eq!(two, Estimate { best: secs(450), likely: secs(590), worst: secs(1_050) });
+    assert_eq!(two, Estimate { best: secs(450), likely: secs(590), bad_day: secs(1_050) });
     let three = estimate(&BatchPlan { parallel: parallel(3), ..articles() }, &Assumptions::DEFAULT);
     assert_eq!(three.best, secs(300));
 }
 
 #[test]
 fn shares_are_scaled_to_the_items_and_rounded_up() {
-    for (items, likely, worst) in [(0, 0, 0), (1, 1, 1), (12, 1, 2), (13, 2, 3), (120, 10, 20), (240, 20, 40)]
-    {
+    for (items, likely, bad) in [(0, 0, 0), (1, 1, 1), (12, 1, 2), (13, 2, 3), (120, 10, 20), (240, 20, 40)] {
         assert_eq!(Assumption::LIKELY.retried(items), likely, "{items} items, likely");
-        assert_eq!(Assumption::WORST.retried(items), worst, "{items} items, at worst");
+        assert_eq!(Assumption::BAD_DAY.retried(items), bad, "{items} items, on a bad day");
     }
-    let all_and_more = Assumption { of: 500, ..Assumption::WORST };
+    let all_and_more = Assumption { of: 500, ..Assumption::BAD_DAY };
     assert_eq!(all_and_more.retried(120), 120);
 }
 
@@ -50,15 +49,15 @@ fn shares_are_scaled_to_the_items_and_rounded_up() {
 fn likely_does_not_retry_more_often_than_is_allowed() {
     let once = BatchPlan { waits: &WAITS[..1], ..articles() };
     let estimate = estimate(&once, &Assumptions::DEFAULT);
-    assert_eq!((estimate.likely, estimate.worst), (secs(450 + 10 * 2), secs(450 + 20 * 2)));
+    assert_eq!((estimate.likely, estimate.bad_day), (secs(450 + 10 * 2), secs(450 + 20 * 2)));
 }
 
 #[test]
 fn empty_batch_plans_zero_and_overflow_saturates() {
     let none = BatchPlan { items: 0, ..articles() };
-    assert_eq!(estimate_with(&none, &WORST), Duration::ZERO);
+    assert_eq!(estimate_with(&none, &BAD_DAY), Duration::ZERO);
     let instant = BatchPlan { interval: Duration::ZERO, latency: Duration::ZERO, waits: &[], ..articles() };
-    assert_eq!(estimate_with(&instant, &WORST), Duration::ZERO);
+    assert_eq!(estimate_with(&instant, &BAD_DAY), Duration::ZERO);
     let waits = [Duration::MAX, Duration::MAX];
     let endless = BatchPlan {
         items: u64::MAX,
@@ -67,12 +66,27 @@ fn empty_batch_plans_zero_and_overflow_saturates() {
         waits: &waits,
         ..articles()
     };
-    assert_eq!(estimate_with(&endless, &WORST), Duration::MAX);
+    assert_eq!(estimate_with(&endless, &BAD_DAY), Duration::MAX);
+}
+
+/// With many in parallel the waits overlap, so adding them up would be absurd.
+#[test]
+fn no_estimate_exceeds_the_time_in_which_all_could_be_retried() {
+    let many = |items, at_a_time| BatchPlan { items, parallel: parallel(at_a_time), ..articles() };
+    // 119 others with 27.5 s of calls, over 200 slots; then 27.5 s of calls and 30 s of waits.
+    let all_at_once = Duration::from_micros(73_862_500);
+    assert_eq!(estimate_with(&many(120, 200), &BAD_DAY), all_at_once);
+    assert_eq!(estimate_with(&many(1, 200), &BAD_DAY), Duration::from_millis(37_500), "the formula is less");
+    for at_a_time in 1..=4 {
+        let rounds = 120_u32.div_ceil(at_a_time);
+        let formula = Duration::from_millis(7_500) * rounds + secs(600);
+        assert_eq!(estimate_with(&many(120, at_a_time), &BAD_DAY), formula, "{at_a_time} at a time");
+    }
 }
 
 /// A Lambda function has a quarter of an hour.
 #[test]
-fn worst_case_beyond_deadline_gets_the_smallest_fitting_change() {
+fn bad_day_beyond_deadline_gets_the_smallest_fitting_change() {
     let tuning = |at_a_time, interval_ms, retries| Tuning {
         parallel: parallel(at_a_time),
         interval: Duration::from_millis(interval_ms),
@@ -82,18 +96,19 @@ fn worst_case_beyond_deadline_gets_the_smallest_fitting_change() {
         (1_050, Proposal::AsItIs),
         // More in parallel: 40 rounds of 7.5 s and 600 s of waits.
         (900, Proposal::Change(tuning(3, 2_500, 4))),
-        (713, Proposal::Change(tuning(8, 2_500, 4))),
-        // A shorter interval as well: 15 rounds of 6 s.
-        (690, Proposal::Change(tuning(8, 1_000, 4))),
-        // Fewer retries as well: three wait 14 s, so 280 s are left for the waits.
-        (600, Proposal::Change(tuning(3, 2_500, 3))),
-        (380, Proposal::Change(tuning(8, 1_666, 3))),
+        // From here on the time in which all could be retried is less than the sum of the waits.
+        (713, Proposal::Change(tuning(5, 2_500, 4))),
+        (600, Proposal::Change(tuning(7, 2_500, 4))),
+        // Fewer retries as well.
+        (380, Proposal::Change(tuning(8, 2_500, 3))),
         (200, Proposal::Change(tuning(6, 2_500, 1))),
+        // A shorter interval as well: 15 rounds of 7.333 s, and 40 s of waits.
+        (150, Proposal::Change(tuning(8, 2_333, 1))),
         // Fewer items: 8 in parallel, 5.5 s a round, a sixth of them waits 2 s.
         (60, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 56 }),
         (0, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 0 }),
     ] {
-        let proposed = propose(&articles(), &WORST, &TuningLimits::DEFAULT, secs(within));
+        let proposed = propose(&articles(), &BAD_DAY, &TuningLimits::DEFAULT, secs(within));
         assert_eq!(proposed, expected, "within {within} s");
     }
 }
@@ -101,7 +116,7 @@ fn worst_case_beyond_deadline_gets_the_smallest_fitting_change() {
 #[test]
 fn proposal_keeps_a_tuning_beyond_its_bounds() {
     let bold = BatchPlan { parallel: parallel(20), interval: Duration::ZERO, waits: &[], ..articles() };
-    let proposed = propose(&bold, &WORST, &TuningLimits::DEFAULT, secs(10));
+    let proposed = propose(&bold, &BAD_DAY, &TuningLimits::DEFAULT, secs(10));
     let tuning = Tuning { parallel: parallel(20), interval: Duration::ZERO, retries: 0 };
     assert_eq!(proposed, Proposal::FewerItems { tuning, items: 40 });
 }
@@ -137,11 +152,11 @@ proptest! {
         left in any_millis(u64::MAX),
     ) {
         let batch = BatchPlan { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS };
-        let fit = items_that_fit(&batch, &WORST, left);
+        let fit = items_that_fit(&batch, &BAD_DAY, left);
         assert!(fit <= items);
-        assert!(estimate_with(&BatchPlan { items: fit, ..batch }, &WORST) <= left);
+        assert!(estimate_with(&BatchPlan { items: fit, ..batch }, &BAD_DAY) <= left);
         if fit < items {
-            assert!(left < estimate_with(&BatchPlan { items: fit + 1, ..batch }, &WORST));
+            assert!(left < estimate_with(&BatchPlan { items: fit + 1, ..batch }, &BAD_DAY));
         }
     }
 
@@ -163,15 +178,15 @@ proptest! {
                 waits: &WAITS[..tuning.retries],
                 ..batch
             },
-            &WORST,
+            &BAD_DAY,
         );
         let fastest = Tuning {
             parallel: TuningLimits::DEFAULT.max_parallel.max(batch.parallel),
             interval: TuningLimits::DEFAULT.min_interval.min(interval),
             retries: TuningLimits::DEFAULT.min_retries.min(retries),
         };
-        match propose(&batch, &WORST, &TuningLimits::DEFAULT, within) {
-            Proposal::AsItIs => assert!(estimate_with(&batch, &WORST) <= within),
+        match propose(&batch, &BAD_DAY, &TuningLimits::DEFAULT, within) {
+            Proposal::AsItIs => assert!(estimate_with(&batch, &BAD_DAY) <= within),
             Proposal::Change(tuning) => {
                 assert!(with(tuning) <= within);
                 if batch.parallel < tuning.parallel {

@@ -9,9 +9,9 @@ use crate::judge::{JudgedAnswer, Outcome};
 /// A model's judgement of an article.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Judgement {
-    label: String,
-    confidence: f64,
-    reason: String,
+    pub(super) label: String,
+    pub(super) confidence: f64,
+    pub(super) reason: String,
 }
 
 impl Article {

@@ -96,7 +96,7 @@ impl Profile {
         Ok(profile)
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.labels.iter().map(|label| label.name.as_str())
     }
 

@@ -1,16 +1,18 @@
 //! Makes one call for one question and stores the result.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido::worker::pacing::Clock;
 use ichido_core::limits::Limits;
 use ichido_core::plan::may_start;
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{AttemptResponse, ErrorCode, NetworkFault, VerdictTable};
 use ichido_store::answer::{AskOutcome, QuestionId, StoredAnswer as Answered};
 use ichido_store::error::StoreError;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::answers::AnswerStore;
 use super::counts::CallMetrics;
@@ -37,6 +39,23 @@ pub(super) struct Asker {
     pub(super) endpoints: EndpointPool,
     pub(super) clock: Arc<Clock>,
     pub(super) metrics: CallMetrics,
+    pub(super) requested_wait: RequestedWait,
+}
+
+/// Until when all that is left to ask waits, because the provider asked for it.
+#[derive(Default)]
+pub(super) struct RequestedWait(Mutex<Option<Instant>>);
+
+impl RequestedWait {
+    pub(super) fn set(&self, until: Option<Instant>) {
+        *lock(&self.0) = until;
+    }
+
+    /// Returns how long that is from now.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let until = (*lock(&self.0))?;
+        Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+    }
 }
 
 /// One attempt at one question.
@@ -66,8 +85,20 @@ pub(super) struct RunBounds {
 /// The outcome of a turn.
 pub(super) enum TurnOutcome {
     Answered(Settled),
-    Retry { wait: Duration, failures: Failures, lost: u32, is_asked_elsewhere: bool },
+    Retry(TurnRetry),
     GiveUp(FallbackReason),
+}
+
+/// When and how an item is asked again.
+pub(super) struct TurnRetry {
+    pub(super) wait: Duration,
+    /// Whether the provider asked for the wait.
+    pub(super) is_requested: bool,
+    /// Why the call did not arrive, if nothing listens there.
+    pub(super) unreached: Option<Arc<str>>,
+    pub(super) failures: Failures,
+    pub(super) lost: u32,
+    pub(super) is_asked_elsewhere: bool,
 }
 
 /// Counts a call as in flight until it is dropped.
@@ -95,7 +126,28 @@ impl RunBounds {
     }
 }
 
+impl Turn {
+    /// Returns the maximum number of tokens of its answer: twice as many after one that was cut off.
+    fn max_tokens(&self) -> u32 {
+        self.prompt.max_tokens.saturating_mul(if self.failures.was_cut_off { 2 } else { 1 })
+    }
+
+    /// Returns the prompt of its next call.
+    fn prompt(&self) -> Prompt {
+        Prompt { max_tokens: self.max_tokens(), ..Prompt::clone(&self.prompt) }
+    }
+}
+
 impl Asker {
+    /// Synchronizes the clock with the store's.
+    pub(super) async fn sync_clock(&self) -> Result<(), StoreError> {
+        let asked = self.clock.start_query();
+        if let Some(now) = self.answers.time().await? {
+            self.clock.record_reading(asked, now);
+        }
+        Ok(())
+    }
+
     /// Waits for a permit, makes one call, and stores the result.
     pub(super) async fn turn(&self, turn: &Turn, bounds: &RunBounds) -> Result<TurnOutcome, StoreError> {
         let permit = tokio::select! {
@@ -149,7 +201,7 @@ impl Asker {
                 _ => (),
             }
         }
-        Ok(Ok(self.endpoints.acquire(turn.prompt.max_tokens(), turn.failures, fastrand::f64).await))
+        Ok(Ok(self.endpoints.acquire(turn.prompt().max_tokens(), turn.failures, fastrand::f64).await))
     }
 
     async fn call(
@@ -163,7 +215,8 @@ impl Asker {
         let began = self.clock.elapsed();
         let in_flight = CallInFlight(&self.metrics);
         let late = self.model.timeout().saturating_add(MAX_LATE);
-        let asked = tokio::time::timeout(late, self.model.ask(permit.endpoint, &turn.prompt));
+        let prompt = turn.prompt();
+        let asked = tokio::time::timeout(late, self.model.ask(permit.endpoint, &prompt));
         let report = tokio::select! {
             biased;
             report = asked => Ok(report.unwrap_or_else(|_| too_late())),
@@ -203,11 +256,15 @@ impl Asker {
                     FinishReason::Declined => {
                         JudgeStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) })
                     }
-                    FinishReason::Whole | FinishReason::CutOff => {
+                    FinishReason::CutOff => {
+                        self.metrics.cut_off();
+                        turn.failures.after_cut_off(turn.max_tokens())
+                    }
+                    FinishReason::Whole => {
                         turn.failures.after_unusable(&self.settings, &why, fastrand::f64())
                     }
                 };
-                Ok(turn_outcome(next, lost))
+                Ok(turn_outcome(next, lost, None))
             }
         }
     }
@@ -248,7 +305,9 @@ impl Asker {
         let failures = turn.failures.at(permit.endpoint, call_error);
         let next = failures.after_error(&self.settings, endpoints, call_error, hint, fastrand::f64());
         self.log_failure(permit, call_error, &next);
-        Ok(turn_outcome(next, lost.saturating_add(u32::from(is_lost))))
+        let is_unreached = call_error.verdict.code == Some(ErrorCode::ConnectFailed);
+        let unreached = is_unreached.then(|| Arc::from(call_error.why.as_str()));
+        Ok(turn_outcome(next, lost.saturating_add(u32::from(is_lost)), unreached))
     }
 
     /// Records a call without an answer.
@@ -264,7 +323,7 @@ impl Asker {
         let code = call_error.verdict.code.map(ErrorCode::as_str);
         let (status, name, hint) = (call_error.status, call_error.name.as_deref(), call_error.verdict.hint);
         match next {
-            JudgeStep::Retry { wait, failures } => tracing::info!(
+            JudgeStep::Retry { wait, failures, .. } => tracing::info!(
                 model = self.model.name(),
                 endpoint,
                 code,
@@ -289,19 +348,26 @@ impl Asker {
 
 /// Another run asks the question: look again later, without counting an attempt.
 fn asked_elsewhere(turn: &Turn) -> TurnOutcome {
-    TurnOutcome::Retry {
+    TurnOutcome::Retry(TurnRetry {
         wait: LOOK_AGAIN_DELAY,
+        is_requested: false,
+        unreached: None,
         failures: turn.failures,
         lost: turn.lost,
         is_asked_elsewhere: true,
-    }
+    })
 }
 
-fn turn_outcome(next: JudgeStep, lost: u32) -> TurnOutcome {
+fn turn_outcome(next: JudgeStep, lost: u32, unreached: Option<Arc<str>>) -> TurnOutcome {
     match next {
-        JudgeStep::Retry { wait, failures } => {
-            TurnOutcome::Retry { wait, failures, lost, is_asked_elsewhere: false }
-        }
+        JudgeStep::Retry { wait, is_requested, failures } => TurnOutcome::Retry(TurnRetry {
+            wait,
+            is_requested,
+            unreached,
+            failures,
+            lost,
+            is_asked_elsewhere: false,
+        }),
         JudgeStep::GiveUp(why) => TurnOutcome::GiveUp(why),
     }
 }

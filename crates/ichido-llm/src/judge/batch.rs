@@ -17,16 +17,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::answers::RENEW_EVERY;
-use super::attempt::{Asker, RunBounds, Turn, TurnOutcome};
+use super::attempt::{Asker, RunBounds, Turn, TurnOutcome, TurnRetry};
 use super::next::Failures;
 use super::outcome::{FallbackReason, JudgeEnd, Settled, Unread};
 use super::stop::{Stop, StopStage};
-use crate::models::{Prompt, is_set_up};
+use crate::models::Prompt;
 
 /// How long a run that must end waits for pending store writes, and the timeout of each renewal.
 const GRACE: Duration = Duration::from_millis(500);
-/// Refusals in a row, for reasons unrelated to the items, after which a run asks no more.
-const MAX_REFUSED_IN_A_ROW: u32 = 5;
+/// Failures in a row, for reasons unrelated to the items, after which a run asks no more.
+const MAX_FAILED_IN_A_ROW: u32 = 5;
 
 pub(super) struct BatchRun {
     asker: Arc<Asker>,
@@ -42,12 +42,19 @@ pub(super) struct BatchRun {
     closed: Option<FallbackReason>,
     /// The store error that closed the run, if any.
     broken: Option<StoreError>,
-    refused_in_a_row: u32,
+    /// Items in a row that failed for a reason that may hold for all.
+    failed_in_a_row: u32,
+    /// The calls that found nobody; `None` once a call reached somebody.
+    unreached: Option<u32>,
+    /// The failure that holds for all items, if it closed the run.
+    failed_all: Option<JudgeEnd>,
 }
 
 struct BatchItem {
     /// The next attempt.
     turn: Turn,
+    /// Whether the provider asked for the wait before it.
+    is_wait_requested: bool,
     outcome: Option<Result<Settled, FallbackReason>>,
 }
 
@@ -65,7 +72,7 @@ impl BatchRun {
                 let (failures, prompt) = (Failures::default(), Arc::new(prompt));
                 let turn =
                     Turn { id, prompt, failures, lost: 0, is_new: true, is_asked_elsewhere: false, fits };
-                items.push(BatchItem { turn, outcome: None });
+                items.push(BatchItem { turn, is_wait_requested: false, outcome: None });
                 items.len() - 1
             });
             order.push(index);
@@ -78,7 +85,9 @@ impl BatchRun {
             again: BinaryHeap::new(),
             closed: None,
             broken: None,
-            refused_in_a_row: 0,
+            failed_in_a_row: 0,
+            unreached: Some(0),
+            failed_all: None,
         }
     }
 
@@ -100,6 +109,7 @@ impl BatchRun {
                 break;
             }
             let due = self.again.peek().map(|Reverse((due, _))| *due);
+            asker.requested_wait.set(due.filter(|_| turns.is_empty() && self.waits_as_requested()));
             let has_room = turns.len() < self.parallel();
             tokio::select! {
                 Some(turn) = turns.join_next() => match turn {
@@ -122,11 +132,17 @@ impl BatchRun {
                 }
                 () = stop.reached(StopStage::Finishing), if self.closed.is_none() => self.close(FallbackReason::Stopped),
                 _ = renew.tick() => {
+                    // No call is possible before the deadline, so waiting for it only costs time.
+                    if cut_at.is_none() && self.is_paused_beyond(&bounds) {
+                        self.close(FallbackReason::Deadline);
+                        cut_at = Some(Instant::now());
+                    }
                     self.renew().await;
                     drop(tokio::time::timeout(GRACE, asker.metrics.flush()).await);
                 }
             }
         }
+        asker.requested_wait.set(None);
         // The run does not wait to share what a pace has learned, or its counts.
         drop(tokio::time::timeout(GRACE, asker.endpoints.report()).await);
         drop(tokio::time::timeout(GRACE, asker.metrics.flush()).await);
@@ -143,7 +159,7 @@ impl BatchRun {
 
     /// Finds the questions that already have an answer.
     async fn look(&mut self) -> Result<(), StoreError> {
-        self.sync_clock().await?;
+        self.asker.sync_clock().await?;
         let mut found = self.asker.answers.find(self.items.iter().map(|item| item.turn.id)).await?;
         for (index, item) in self.items.iter_mut().enumerate() {
             let question = found.remove(&item.turn.id);
@@ -156,6 +172,20 @@ impl BatchRun {
         let missing = self.fresh.len();
         self.asker.metrics.batch(missing, self.items.len() - missing);
         Ok(())
+    }
+
+    /// Returns whether the provider asked for a pause that ends after the deadline, and no call is in flight.
+    fn is_paused_beyond(&self, bounds: &RunBounds) -> bool {
+        let Asker { endpoints, metrics, clock, .. } = &*self.asker;
+        let ends = endpoints.paused().map(|left| clock.elapsed().saturating_add(left));
+        metrics.counts().in_flight == 0
+            && ends.zip(bounds.deadline).is_some_and(|(ends, deadline)| deadline < ends)
+    }
+
+    /// Returns whether the provider asked the next item that waits to wait.
+    fn waits_as_requested(&self) -> bool {
+        let next = self.again.peek().and_then(|Reverse((_, index))| self.items.get(*index));
+        next.is_some_and(|item| item.is_wait_requested)
     }
 
     /// Assigns free slots, first to items whose next attempt is due, so none waits behind the whole batch.
@@ -180,19 +210,17 @@ impl BatchRun {
                 Err(FallbackReason::Stopped)
             }
             Ok(TurnOutcome::Answered(settled)) => {
-                self.refused_in_a_row = 0;
+                (self.failed_in_a_row, self.unreached) = (0, None);
                 Ok(settled)
             }
             Ok(TurnOutcome::GiveUp(why)) => {
-                self.refused(&why);
+                self.given_up(&why);
                 Err(why)
             }
-            Ok(TurnOutcome::Retry { wait, failures, lost, is_asked_elsewhere }) => {
+            Ok(TurnOutcome::Retry(retry)) => {
+                self.note_call(&retry);
                 let Some(why) = self.closed.clone() else {
-                    if let Some(item) = self.items.get_mut(index) {
-                        item.turn = Turn { failures, lost, is_asked_elsewhere, ..item.turn.clone() };
-                        self.again.push(Reverse((Instant::now() + wait, index)));
-                    }
+                    self.wait(index, &retry);
                     return;
                 };
                 Err(why)
@@ -201,20 +229,57 @@ impl BatchRun {
         self.end(index, outcome);
     }
 
-    /// Closes the run if a refusal holds for all items: access denied to the first ones is denied to all, and a spent
-    /// quota is spent.
-    fn refused(&mut self, why: &FallbackReason) {
-        let Some(code) = set_up(why) else {
-            self.refused_in_a_row = 0;
+    /// Puts an item among those that wait for their next attempt.
+    fn wait(&mut self, index: usize, retry: &TurnRetry) {
+        let TurnRetry { wait, is_requested, failures, lost, is_asked_elsewhere, .. } = *retry;
+        if let Some(item) = self.items.get_mut(index) {
+            item.turn = Turn { failures, lost, is_asked_elsewhere, ..item.turn.clone() };
+            item.is_wait_requested = is_requested;
+            self.again.push(Reverse((Instant::now() + wait, index)));
+        }
+    }
+
+    /// Closes the run if nothing listens there: the first calls found nobody, and no call did better.
+    fn note_call(&mut self, retry: &TurnRetry) {
+        let (Some(count), false) = (&mut self.unreached, retry.is_asked_elsewhere) else { return };
+        let Some(why) = &retry.unreached else {
+            self.unreached = None;
             return;
         };
-        self.refused_in_a_row += 1;
-        let nobody_was_answered = || !self.items.iter().any(|item| matches!(item.outcome, Some(Ok(_))));
-        let holds_for_all = code == ErrorCode::QuotaSpent || nobody_was_answered();
-        if MAX_REFUSED_IN_A_ROW <= self.refused_in_a_row
-            && holds_for_all
-            && self.asker.endpoints.have_all_failed()
+        *count += 1;
+        if MAX_FAILED_IN_A_ROW <= *count && self.asker.endpoints.have_all_failed() {
+            let (code, why) = (ErrorCode::ConnectFailed, Arc::clone(why));
+            self.close_for_all(JudgeEnd::SetUp { code, why });
+        }
+    }
+
+    /// Closes the run if a failure holds for all items: access denied to the first ones is denied to all, a spent quota
+    /// is spent, and where no answer fits, the next one will not.
+    fn given_up(&mut self, why: &FallbackReason) {
+        let Some(end) = JudgeEnd::of_all(why) else {
+            self.failed_in_a_row = 0;
+            return;
+        };
+        self.failed_in_a_row += 1;
+        let is_spent = end.code() == Some(ErrorCode::QuotaSpent);
+        let is_of_endpoints = matches!(end, JudgeEnd::SetUp { .. });
+        if MAX_FAILED_IN_A_ROW <= self.failed_in_a_row
+            && (is_spent || !self.has_answered())
+            && (!is_of_endpoints || self.asker.endpoints.have_all_failed())
         {
+            self.close_for_all(end);
+        }
+    }
+
+    /// Returns whether this run got an answer.
+    fn has_answered(&self) -> bool {
+        self.items.iter().any(|item| matches!(&item.outcome, Some(Ok(settled)) if !settled.was_known))
+    }
+
+    /// Closes the run for a reason that holds for all items.
+    fn close_for_all(&mut self, end: JudgeEnd) {
+        if let (Some(code), None) = (end.code(), &self.closed) {
+            self.failed_all = Some(end);
             self.close(FallbackReason::SetUp { code });
         }
     }
@@ -253,7 +318,7 @@ impl BatchRun {
 
     /// Renews the lease and synchronizes the clock.
     async fn renew(&mut self) {
-        let renewing = async { self.asker.answers.renew().await.and(self.sync_clock().await) };
+        let renewing = async { self.asker.answers.renew().await.and(self.asker.sync_clock().await) };
         let why = match tokio::time::timeout(GRACE, renewing).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.with_causes(),
@@ -262,31 +327,17 @@ impl BatchRun {
         tracing::warn!(error = why, "failed to renew this run's lease; retrying");
     }
 
-    async fn sync_clock(&self) -> Result<(), StoreError> {
-        let asked = self.asker.clock.start_query();
-        if let Some(now) = self.asker.answers.time().await? {
-            self.asker.clock.record_reading(asked, now);
-        }
-        Ok(())
-    }
-
     fn ended(&self) -> JudgeEnd {
         let whys = || self.items.iter().filter_map(|item| item.outcome.as_ref()?.as_ref().err());
-        let asked_any = self.items.iter().any(|item| {
-            item.outcome
-                .as_ref()
-                .is_some_and(|outcome| outcome.as_ref().is_ok_and(|settled| !settled.was_known))
-        });
-        let refused = whys().find_map(|why| match why {
-            FallbackReason::Refused { why: words, .. } | FallbackReason::Unreached { why: words } => {
-                set_up(why).map(|code| (code, Arc::clone(words)))
-            }
-            _ => None,
-        });
-        let all_refused = !asked_any && whys().all(|why| set_up(why).is_some());
-        match (refused, &self.closed) {
-            (Some((code, why)), Some(FallbackReason::SetUp { .. })) => JudgeEnd::SetUp { code, why },
-            (Some((code, why)), _) if all_refused => JudgeEnd::SetUp { code, why },
+        let fails_for_all = |why: &FallbackReason| {
+            matches!(why, FallbackReason::SetUp { .. }) || JudgeEnd::of_all(why).is_some()
+        };
+        if let Some(end) = &self.failed_all {
+            return end.clone();
+        }
+        match whys().find_map(JudgeEnd::of_all) {
+            // Too few items to end the run early.
+            Some(end) if !self.has_answered() && whys().all(fails_for_all) => end,
             _ if whys().any(|why| *why == FallbackReason::Stopped) => JudgeEnd::Stopped,
             _ if whys().any(|why| *why == FallbackReason::Deadline) => JudgeEnd::Deadline,
             _ => JudgeEnd::Whole,
@@ -297,16 +348,6 @@ impl BatchRun {
         // Every question has an outcome: the run ends only when each one has ended.
         let outcome = |index: usize| self.items.get(index).and_then(|item| item.outcome.clone());
         self.order.iter().map(|index| outcome(*index).unwrap_or(Err(FallbackReason::Stopped))).collect()
-    }
-}
-
-/// Returns the code of a failure unrelated to the item: access, quota, an address or model that does not exist.
-fn set_up(why: &FallbackReason) -> Option<ErrorCode> {
-    match why {
-        FallbackReason::Refused { code, status, .. } if is_set_up(Some(*code), *status) => Some(*code),
-        FallbackReason::SetUp { code } => Some(*code),
-        FallbackReason::Unreached { .. } => Some(ErrorCode::ConnectFailed),
-        _ => None,
     }
 }
 

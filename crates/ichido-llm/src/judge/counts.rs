@@ -42,6 +42,8 @@ pub struct Counts {
     pub throttled: u64,
     /// Answers that were not in the requested form.
     pub unusable: u64,
+    /// Of these, answers that ran out of their tokens.
+    pub cut_off: u64,
     /// Answers that had to be extracted from surrounding text.
     pub repaired: u64,
     /// Calls whose outcome is unknown: they may have been billed, and their question is asked again.
@@ -91,6 +93,7 @@ impl Counts {
             retries: self.retries - before.retries,
             throttled: self.throttled - before.throttled,
             unusable: self.unusable - before.unusable,
+            cut_off: self.cut_off - before.cut_off,
             repaired: self.repaired - before.repaired,
             lost: self.lost - before.lost,
             tokens_in: self.tokens_in - before.tokens_in,
@@ -236,6 +239,11 @@ impl CallMetrics {
     pub fn unusable(&self) {
         self.totals().unusable += 1;
         self.unusable.increment(1);
+    }
+
+    /// Counts an unusable answer that ran out of its tokens.
+    pub(super) fn cut_off(&self) {
+        self.totals().cut_off += 1;
     }
 
     pub(super) fn throttled(&self) {

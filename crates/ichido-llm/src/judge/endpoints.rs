@@ -3,7 +3,7 @@
 //! Each endpoint has its own pace. One that refuses calls is called more slowly or left alone for a while, and the
 //! others take as many calls as they can.
 //!
-//! A `Retry-After` pauses the endpoint that sent it, for every caller. The item waits by its own schedule and may go to
+//! A `Retry-After` pauses the endpoint that sent it, for every caller of this model. The item waits by its own schedule and may go to
 //! another endpoint meanwhile; with one endpoint it waits as long as the endpoint asked.
 //!
 //! A new endpoint starts slowly, because a batch with many slots would flood it before the first response: at 20 calls
@@ -17,7 +17,7 @@ use std::time::Duration;
 use ichido::worker::pacing::{CallKind, Clock, FRESH_FOR, Pacer, Slot};
 use ichido_core::limits::{Budget, Limits};
 use ichido_core::pace::{
-    CallOutcome, Choice, EndpointRecord, Opening, PaceSettings, choose_avoiding, left_out,
+    CallOutcome, Choice, EndpointRecord, Opening, PaceSettings, PauseReason, choose_avoiding, left_out,
 };
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
@@ -62,7 +62,7 @@ impl EndpointPool {
         clock: &Arc<Clock>,
     ) -> Self {
         let paced = |endpoint: &String| {
-            let pacer = Pacer::new(endpoint.clone(), settings, store, Arc::clone(clock));
+            let pacer = Pacer::new(pace_name(model.name(), endpoint), settings, store, Arc::clone(clock));
             PacedEndpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(EndpointRecord::NEW) }
         };
         Self { clock: Arc::clone(clock), endpoints: model.endpoints().iter().map(paced).collect() }
@@ -121,6 +121,19 @@ impl EndpointPool {
         Ok(moment)
     }
 
+    /// Reads what others know of the endpoints.
+    pub(super) async fn refresh(&self) {
+        for endpoint in &self.endpoints {
+            endpoint.pacer.refresh(self.clock.elapsed()).await;
+        }
+    }
+
+    /// Returns how long every endpoint is paused, as far as is known here; `None` if one is not.
+    pub(super) fn paused(&self) -> Option<Duration> {
+        let paused = |endpoint: &PacedEndpoint| endpoint.paused(&self.clock);
+        self.endpoints.iter().map(paused).min().flatten()
+    }
+
     /// Records a call's outcome for its endpoint.
     pub(super) async fn record_outcome(
         &self,
@@ -161,7 +174,37 @@ impl EndpointPool {
     }
 }
 
+/// Returns the name of a model's pace at an endpoint. Providers limit each model separately.
+fn pace_name(model: &str, endpoint: &str) -> String {
+    format!("{PACE_OF_MODEL}{model}{AT}{endpoint}")
+}
+
+/// The parts of the name of a model's pace. No name of a queue or destination has a space.
+const PACE_OF_MODEL: &str = "model ";
+const AT: &str = " at ";
+
+/// Returns the model whose pace has this name; `None` if it is not the pace of a model.
+///
+/// ```
+/// use ichido_llm::judge::paced_model;
+///
+/// assert_eq!(paced_model("model gpt-5-mini at https://api.openai.com/v1"), Some("gpt-5-mini"));
+/// assert_eq!(paced_model("orders"), None);
+/// ```
+pub fn paced_model(pace: &str) -> Option<&str> {
+    pace.strip_prefix(PACE_OF_MODEL)?.split_once(AT).map(|(model, _)| model)
+}
+
 impl PacedEndpoint {
+    /// Returns how long the provider asked not to call it, or says that nothing is left of its limits.
+    fn paused(&self, own: &Clock) -> Option<Duration> {
+        let asked = self.pacer.stopped().filter(|(_, why)| *why == PauseReason::Paused);
+        let asked = asked.map(|(until, _)| until.since(own.now()));
+        let now = clock::now();
+        let spent = lock(&self.budget).take(now, 1).err().map(|until| until.since(now));
+        asked.max(spent).filter(|left| !left.is_zero())
+    }
+
     /// Returns when the endpoint can take a call of this many tokens.
     fn opening(&self, tokens: u64, own: &Clock) -> Opening {
         let now = clock::now();

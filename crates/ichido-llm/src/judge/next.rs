@@ -22,12 +22,14 @@ pub(super) struct Failures {
     /// The endpoints that refused the item, or failed; a retry avoids them.
     // SPEC B10.
     pub(super) refused_by: EndpointSet,
+    /// An answer ran out of its tokens; the next one may have twice as many.
+    pub(super) was_cut_off: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JudgeStep {
-    /// Retry after this wait.
-    Retry { wait: Duration, failures: Failures },
+    /// Retry after this wait. It is requested if the server asked for it.
+    Retry { wait: Duration, is_requested: bool, failures: Failures },
     /// Give up.
     GiveUp(FallbackReason),
 }
@@ -62,7 +64,7 @@ impl Failures {
         // Calls to a model are repeatable, so an earlier call of unknown outcome does not matter.
         match call_error.verdict.next(Safety::Idempotent, Effect::NotDone) {
             NextStep::Retry if is_network(code) && !call_error.may_be_billed() => {
-                self.retry(settings, hint, dice, FallbackReason::Unreached { why })
+                self.retry(settings, hint, dice, FallbackReason::Unreached { code, why })
             }
             NextStep::Retry => self.retry(settings, hint, dice, FallbackReason::Spent { code, why }),
             // One endpoint denied it; the next may have access and quota.
@@ -87,7 +89,18 @@ impl Failures {
             return JudgeStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) });
         }
         let failure = NonZeroU32::new(failures.answers).unwrap_or(NonZeroU32::MIN);
-        JudgeStep::Retry { wait: settings.retry.wait(failure, dice, None), failures }
+        JudgeStep::Retry { wait: settings.retry.wait(failure, dice, None), is_requested: false, failures }
+    }
+
+    /// Decides after an answer that ran out of this many tokens.
+    ///
+    /// It is asked for once more, at once, because waiting does not help.
+    pub(super) fn after_cut_off(self, max_tokens: u32) -> JudgeStep {
+        if self.was_cut_off {
+            return JudgeStep::GiveUp(FallbackReason::CutOff { max_tokens });
+        }
+        let failures = Self { was_cut_off: true, ..self };
+        JudgeStep::Retry { wait: Duration::ZERO, is_requested: false, failures }
     }
 
     fn retry(
@@ -102,7 +115,11 @@ impl Failures {
         if !settings.retry.has_attempts_left(failures.calls) {
             return JudgeStep::GiveUp(spent);
         }
-        JudgeStep::Retry { wait: settings.retry.wait(failure, dice, hint), failures }
+        // What the server asks for comes first, then our own wait, whose jitter spreads the callers. Jitter in proportion
+        // to the server's wait would add up to half an hour to one of an hour.
+        let own = settings.retry.wait(failure, dice, None);
+        let wait = hint.map_or(own, |hint| own.saturating_add(hint));
+        JudgeStep::Retry { wait, is_requested: hint.is_some(), failures }
     }
 }
 

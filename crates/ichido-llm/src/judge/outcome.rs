@@ -9,6 +9,7 @@ use ichido_store::error::StoreError;
 use serde::de::DeserializeOwned;
 
 use super::Counts;
+use crate::models::is_set_up;
 
 /// The outcome of an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +46,10 @@ pub enum FallbackReason {
         why: Arc<str>,
     },
     /// The retries are exhausted, and no call arrived: nothing listens there.
-    #[error("no endpoint was reached: {why}")]
+    #[error("no endpoint was reached: {code}, {why}")]
     Unreached {
+        /// The error code of the last call.
+        code: ErrorCode,
         /// The reason in words.
         why: Arc<str>,
     },
@@ -66,10 +69,16 @@ pub enum FallbackReason {
         /// What was wrong with its last answer, without any of the answer.
         why: Arc<str>,
     },
+    /// The model's answer ran out of its tokens, and so did another one with twice as many.
+    #[error("the answer did not fit into {max_tokens} tokens")]
+    CutOff {
+        /// How many the last answer was allowed.
+        max_tokens: u32,
+    },
     /// The deadline passed.
     #[error("the deadline passed before it was answered")]
     Deadline,
-    /// The item was not asked, because earlier ones were refused for a reason that holds for all.
+    /// The item was not asked, because earlier ones failed for a reason that holds for all.
     #[error("it was not asked, because every call before it failed with {code}")]
     SetUp {
         /// The error code of their calls.
@@ -88,6 +97,7 @@ impl FallbackReason {
             Self::Unreached { .. } => "unreached",
             Self::Refused { .. } => "refused",
             Self::Unusable { .. } => "unusable_answer",
+            Self::CutOff { .. } => "cut_off",
             Self::Deadline => "deadline",
             Self::SetUp { .. } => "set_up",
             Self::Stopped => "stopped",
@@ -115,7 +125,7 @@ pub enum JudgeEnd {
     Deadline,
     /// The run was stopped, and some items were not answered.
     Stopped,
-    /// Every call was refused for a reason unrelated to the items: access or quota.
+    /// Every call failed for a reason unrelated to the items: access, quota, or nothing listens there.
     // SPEC B6.
     SetUp {
         /// The error code of the calls.
@@ -123,6 +133,36 @@ pub enum JudgeEnd {
         /// The reason in words.
         why: Arc<str>,
     },
+    /// Every answer ran out of its tokens, also with twice as many.
+    CutOff {
+        /// How many the last answer was allowed.
+        max_tokens: u32,
+    },
+}
+
+impl JudgeEnd {
+    /// Returns how a run ends in which every item failed for this reason; `None` if the reason is of the item.
+    pub(super) fn of_all(why: &FallbackReason) -> Option<Self> {
+        match why {
+            FallbackReason::Refused { code, status, why } if is_set_up(Some(*code), *status) => {
+                Some(Self::SetUp { code: *code, why: Arc::clone(why) })
+            }
+            FallbackReason::Unreached { code, why } => {
+                Some(Self::SetUp { code: *code, why: Arc::clone(why) })
+            }
+            FallbackReason::CutOff { max_tokens } => Some(Self::CutOff { max_tokens: *max_tokens }),
+            _ => None,
+        }
+    }
+
+    /// Returns the error code of all calls of such a run.
+    pub(super) fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::SetUp { code, .. } => Some(*code),
+            Self::CutOff { .. } => Some(ErrorCode::AnswerUnusable),
+            Self::Whole | Self::Deadline | Self::Stopped => None,
+        }
+    }
 }
 
 /// A report before the answers are deserialized as the caller's type.

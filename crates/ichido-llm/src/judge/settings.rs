@@ -103,15 +103,22 @@ impl Settings {
         deadline: None,
     };
 
-    /// Validates the settings for a model.
-    pub(super) fn checked(self, model: &dyn Model) -> Result<Self, SettingsError> {
-        let (parallel, endpoints) = (self.parallel.get(), model.endpoints().len());
-        if limits::MAX_PARALLEL < parallel {
-            return Err(SettingsError::Parallel { found: parallel });
+    /// Validates the settings, whatever the model.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        if limits::MAX_PARALLEL < self.parallel.get() {
+            return Err(SettingsError::Parallel { found: self.parallel.get() });
         }
         if limits::MAX_INTERVAL < self.interval {
             return Err(SettingsError::Interval { found: self.interval });
         }
+        self.retry.clone().checked()?;
+        Ok(())
+    }
+
+    /// Validates the settings for a model.
+    pub(super) fn checked(self, model: &dyn Model) -> Result<Self, SettingsError> {
+        self.check()?;
+        let (parallel, endpoints) = (self.parallel.get(), model.endpoints().len());
         if endpoints == 0 || limits::MAX_ENDPOINTS < endpoints {
             return Err(SettingsError::Endpoints { found: endpoints });
         }

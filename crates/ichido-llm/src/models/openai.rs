@@ -1,10 +1,12 @@
 //! Models behind OpenAI's chat completions: OpenAI itself, vLLM, Ollama, llama.cpp.
 
+mod family;
 mod wire;
 
 use ichido_core::settings::ConfigErrors;
 
 use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
+use family::ModelFamily;
 
 /// A model behind OpenAI's chat completions, made by [`OpenAiSettings::resolve`].
 pub type OpenAi = HttpModel;
@@ -45,9 +47,15 @@ pub struct OpenAiSettings {
     pub schema_mode: SchemaMode,
     /// The member that limits the answer's length.
     ///
-    /// `None` means `max_completion_tokens` if every endpoint is OpenAI's (`*.openai.com`, `*.openai.azure.com`), else
-    /// `max_tokens`, which every other server knows.
+    /// `None` means `max_completion_tokens` if every endpoint is OpenAI's (`*.openai.com`, `*.openai.azure.com`) or the
+    /// model has the name of one of OpenAI's reasoning models, which a gateway may pass on; else `max_tokens`, which
+    /// every other server knows.
     pub limit_by: Option<LimitBy>,
+    /// Whether to ask for little reasoning (`reasoning_effort` of `low`).
+    ///
+    /// `None` means yes if the name is that of a model that takes it: `gpt-5`, `gpt-5-mini`, `o3`, `gpt-oss-20b` and so
+    /// on, but not `gpt-4.1`, `gpt-5-chat-latest` or `gpt-5-pro`, which refuse it.
+    pub reasons_little: Option<bool>,
 }
 
 impl OpenAiSettings {
@@ -56,7 +64,7 @@ impl OpenAiSettings {
 
     /// Creates settings with defaults.
     pub fn new(service: ServiceSettings) -> Self {
-        Self { service, schema_mode: SchemaMode::default(), limit_by: None }
+        Self { service, schema_mode: SchemaMode::default(), limit_by: None, reasons_little: None }
     }
 
     /// Validates the settings and returns the model, or every problem.
@@ -73,14 +81,23 @@ impl OpenAiSettings {
     /// # Ok::<(), ichido_core::settings::ConfigErrors>(())
     /// ```
     pub fn resolve(&self) -> Result<OpenAi, ConfigErrors> {
+        let family = ModelFamily::of(&self.service.model);
         let is_openai = self.service.base_urls.iter().all(|url| wire::is_openai(url));
-        let by_host = if is_openai { LimitBy::MaxCompletionTokens } else { LimitBy::MaxTokens };
-        let (schema_mode, limit_by) = (self.schema_mode, self.limit_by.unwrap_or(by_host));
+        let usual = if is_openai || family.is_limited_by_completion() {
+            LimitBy::MaxCompletionTokens
+        } else {
+            LimitBy::MaxTokens
+        };
+        let dialect = wire::Dialect {
+            schema_mode: self.schema_mode,
+            limit_by: self.limit_by.unwrap_or(usual),
+            reasons_little: self.reasons_little.unwrap_or(family.takes_reasoning_effort()),
+        };
         self.service.resolve(ApiDialect {
             path: "/chat/completions",
             fields: &[],
             key_field: |key| ("authorization", format!("Bearer {key}")),
-            write: Box::new(move |model, prompt| wire::body(model, prompt, schema_mode, limit_by)),
+            write: Box::new(move |model, prompt| wire::body(model, prompt, dialect)),
             read: wire::reply,
         })
     }

@@ -7,4 +7,5 @@ mod ending;
 mod failing;
 mod keeping;
 mod pacing;
+mod pausing;
 mod scripted;

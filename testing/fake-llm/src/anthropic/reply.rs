@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::action::ProviderFault;
 use crate::answer::{AnswerEnd, PlannedAnswer};
-use crate::ask::{Ask, tokens};
+use crate::ask::Ask;
 use crate::clock::rfc_3339;
 use crate::limiter::LimitCounter;
 use crate::reply::{HttpReply, bad_gateway};
@@ -34,7 +34,7 @@ pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, number: u64) -> HttpRepl
                 "input_tokens": ask.tokens_in(),
                 "cache_creation_input_tokens": 0,
                 "cache_read_input_tokens": 0,
-                "output_tokens": tokens(answer.text.chars().count()),
+                "output_tokens": answer.tokens(),
                 "service_tier": "standard",
             },
         }),
@@ -77,7 +77,9 @@ pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
         ProviderFault::Denied => {
             (403, "permission_error", "Your API key does not have permission to use the model")
         }
-        ProviderFault::Invalid => (400, "invalid_request_error", "prompt is too long"),
+        ProviderFault::Invalid | ProviderFault::OutOfTokens => {
+            (400, "invalid_request_error", "prompt is too long")
+        }
         ProviderFault::NotFound => (404, "not_found_error", "There is no such model"),
         ProviderFault::Unknown => (418, "teapot_error", "I am a teapot"),
         ProviderFault::BadGateway => return bad_gateway(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::action::ProviderFault;
 use crate::answer::{AnswerEnd, PlannedAnswer};
-use crate::ask::{Ask, tokens};
+use crate::ask::Ask;
 use crate::reply::{HttpReply, bad_gateway};
 use crate::seen::ms;
 use crate::wire::{WireFault, Wrong};
@@ -19,7 +19,7 @@ pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, latency: Duration, numbe
         (AnswerEnd::Complete, Some(_)) => "tool_use",
         (AnswerEnd::Complete, None) => "end_turn",
     };
-    let (tokens_in, tokens_out) = (ask.tokens_in(), tokens(answer.text.chars().count()));
+    let (tokens_in, tokens_out) = (ask.tokens_in(), answer.tokens());
     let reply = HttpReply::json(
         200,
         &json!({
@@ -73,7 +73,9 @@ pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
             (400, "ServiceQuotaExceededException", "Your account has reached its quota.")
         }
         ProviderFault::Denied => (403, "AccessDeniedException", "You don't have access to the model."),
-        ProviderFault::Invalid => (400, "ValidationException", "Input is too long for requested model."),
+        ProviderFault::Invalid | ProviderFault::OutOfTokens => {
+            (400, "ValidationException", "Input is too long for requested model.")
+        }
         ProviderFault::NotFound => {
             (404, "ResourceNotFoundException", "Could not resolve the foundation model.")
         }

@@ -60,6 +60,8 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     let body = Object::read(&body, "", &MEMBERS)?;
     let mut ask = Ask { model: body.text("model")?.to_owned(), ..Ask::default() };
     settings(&body)?;
+    suits_model(&ask.model, &body)?;
+    ask.is_low_effort = body.text_may("reasoning_effort")? == Some("low");
     ask.max_tokens = match (body.whole_may("max_completion_tokens", 1)?, body.whole_may("max_tokens", 1)?) {
         (Some(_), Some(_)) => {
             return fault(Wrong::Value, "max_tokens", "it cannot be combined with `max_completion_tokens`");
@@ -93,6 +95,21 @@ fn settings(body: &Object) -> WireResult<()> {
     }
     if body.flag_may("stream")? == Some(true) {
         return fault(Wrong::Value, "stream", "streaming is not supported here");
+    }
+    Ok(())
+}
+
+/// Refuses members that OpenAI's models of this name refuse. Any other name may be of another server.
+fn suits_model(model: &str, body: &Object) -> WireResult<()> {
+    let is_of = |starts: &[&str]| starts.iter().any(|start| model.starts_with(start));
+    let reasons = is_of(&["gpt-5", "o1", "o3", "o4"]);
+    if reasons && body.may("max_tokens").is_some() {
+        let why = "it is not supported with this model; use `max_completion_tokens`";
+        return fault(Wrong::Value, "max_tokens", why);
+    }
+    let takes_no_effort = is_of(&["gpt-4", "gpt-3.5", "o1-mini"]) || reasons && model.contains("chat");
+    if takes_no_effort && body.may("reasoning_effort").is_some() {
+        return fault(Wrong::Value, "reasoning_effort", "it is not supported with this model");
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::action::ProviderFault;
 use crate::answer::{AnswerEnd, PlannedAnswer};
-use crate::ask::{Ask, tokens};
+use crate::ask::Ask;
 use crate::limiter::LimitCounter;
 use crate::reply::{HttpReply, bad_gateway};
 use crate::wire::{WireFault, Wrong};
@@ -19,7 +19,7 @@ pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, number: u64, now: System
         // A call requested by name ends with `stop`; only one that the model chose ends with `tool_calls`.
         (AnswerEnd::Complete, _) => "stop",
     };
-    let (tokens_in, tokens_out) = (ask.tokens_in(), tokens(answer.text.chars().count()));
+    let (tokens_in, tokens_out) = (ask.tokens_in(), answer.tokens());
     let created = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let reply = HttpReply::json(
         200,
@@ -79,6 +79,12 @@ pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
             (403, "Project has no access to the model", invalid, json!("model_not_found"))
         }
         ProviderFault::Invalid => (400, "The input is too long", invalid, json!("context_length_exceeded")),
+        ProviderFault::OutOfTokens => (
+            400,
+            "Could not finish the message because max_tokens or model output limit was reached.",
+            invalid,
+            json!(null),
+        ),
         ProviderFault::NotFound => (404, "The model does not exist", invalid, json!("model_not_found")),
         ProviderFault::Unknown => (418, "I am a teapot", "teapot", json!("teapot")),
         ProviderFault::BadGateway => return bad_gateway(),

@@ -68,7 +68,7 @@ fn not_understood(shared: &ServerShared, path: &str, fault: &WireFault) -> u64 {
 
 /// Does what the script says with a valid call.
 async fn play(shared: &ServerShared, route: &Route, head: &Parts, ask: Ask) -> Result<HttpReply, Dropped> {
-    let (item, number, step, arrived, text) = {
+    let (item, number, step, arrived, text, reasoning) = {
         let mut state = shared.lock();
         // Inside the lock, so times are in the order in which calls are handled.
         let arrived = shared.now();
@@ -79,13 +79,14 @@ async fn play(shared: &ServerShared, route: &Route, head: &Parts, ask: Ask) -> R
         let step =
             state.play.step(&IncomingCall { api: route.api, endpoint, item: item.clone(), tokens }, arrived);
         let text = state.play.answer().map_or_else(|| judgement(&item), str::to_owned);
-        (item, state.number, step, arrived, text)
+        let reasoning = state.play.reasoning(ask.is_low_effort);
+        (item, state.number, step, arrived, text, reasoning)
     };
     if !step.latency.is_zero() {
         tokio::time::sleep(step.latency).await;
     }
     let end = end(&step.action);
-    let reply = reply(route.api, &ask, &step, &text, number);
+    let reply = reply(route.api, &ask, &step, (&text, reasoning), number);
     let ended = shared.now();
     let call = CallSeen { came_ms: ms(arrived), ended_ms: ms(ended), endpoint: route.endpoint.clone(), end };
     shared.lock().seen.ended(&item, call);
@@ -119,7 +120,7 @@ fn reply(
     api: Provider,
     ask: &Ask,
     step: &PlannedStep,
-    text: &str,
+    (text, reasoning): (&str, u32),
     number: u64,
 ) -> Result<HttpReply, Dropped> {
     let answer = match &step.action {
@@ -128,6 +129,7 @@ fn reply(
         ScriptedAction::Fail(fault) => return Ok(dressed(api, step, fail(api, *fault, number))),
         ScriptedAction::Drop | ScriptedAction::DropCompleted => return Err(Dropped),
     };
+    let answer = answer.after_reasoning(reasoning, ask.max_tokens);
     let reply = match api {
         Provider::Bedrock => bedrock::answer(ask, &answer, step.latency, number),
         Provider::Openai => openai::answer(ask, &answer, number, clock::now()),

@@ -56,7 +56,7 @@ both_databases! {
         assert_eq!((&bookmark["summary"], &bookmark["summaryBy"]), (&json!("A fox jumped over a dog."), &json!("model")));
         let seen = fake.seen();
         assert_eq!(seen.format_faults, []);
-        assert_eq!(seen.last_request.unwrap().max_tokens, Some(400));
+        assert_eq!(seen.last_request.unwrap().max_tokens, Some(2_048));
     }
 
     #[test]
@@ -69,7 +69,44 @@ both_databases! {
         assert!(bookmark["summary"].as_str().unwrap().chars().count() <= 400);
     }
 
-    /// Throttled, down, truncated: each is retried without fetching the page again.
+    /// A model that reasons gets enough tokens, and is asked to reason little.
+    #[test]
+    async fn a_reasoning_model_summarises(fixture: ApiFixture) {
+        let fake = start(Script { reasoning_tokens: 6_000, ..Script::default() });
+        let service = fixture.work_as(asks_model("gpt-5-mini", &fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        assert_eq!(service.until(&id, "done").await["summaryBy"], "model");
+        let seen = fake.seen();
+        assert_eq!((seen.format_faults, seen.all.requests), (vec![], 1));
+    }
+
+    /// It is asked for at once, with twice the tokens; if that is not enough either, a person decides.
+    #[test]
+    async fn a_summary_that_is_cut_off_is_asked_for_once_more(fixture: ApiFixture) {
+        let fake = playing(Vec::new());
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let cut_off = |times| ScriptRule {
+            first: Some(times),
+            ..ScriptRule::new(ScriptedAction::Answer(AnswerShape::CutOff))
+        };
+        fake.script(Script { rules: vec![cut_off(1), say("A fox.")], ..Script::default() });
+        let id = service.saved("k1", &pages.url("/1")).await;
+        let done = service.until(&id, "done").await;
+        assert_eq!((&done["summary"], &done["attempt"]), (&json!("A fox."), &json!(1)));
+        assert_eq!(fake.seen().last_request.unwrap().max_tokens, Some(4_096));
+        let before = fake.seen().all.requests;
+        fake.script(Script { rules: vec![cut_off(2), say("A fox.")], ..Script::default() });
+        let id = service.saved("k2", &pages.url("/2")).await;
+        let failed = service.until(&id, "failed").await;
+        assert_eq!((&failed["errorCode"], &failed["canRetry"], &failed["attempt"]), (&json!("model_unusable"), &json!(true), &json!(1)));
+        let row = service.row("SELECT error_message FROM failed_jobs").await;
+        assert!(format!("{row:?}").contains("the summary does not fit into 4096 tokens"), "{row:?}");
+        assert_eq!(fake.seen().all.requests, before + 2, "no attempt of the engine repeats it");
+    }
+
+    /// Throttled, down, unusable: each is retried without fetching the page again.
     #[test]
     async fn a_model_that_recovers_is_called_again(fixture: ApiFixture) {
         let fake = playing(Vec::new());
@@ -79,7 +116,6 @@ both_databases! {
             (ScriptedAction::Fail(ProviderFault::Throttle), "model_busy"),
             (ScriptedAction::Fail(ProviderFault::Unavailable), "model_unavailable"),
             (ScriptedAction::DropCompleted, "model_unavailable"),
-            (ScriptedAction::Answer(AnswerShape::CutOff), "model_unusable"),
             (ScriptedAction::Answer(AnswerShape::Filtered), "model_unusable"),
             (ScriptedAction::Say(" ".to_owned()), "model_unusable"),
         ] {
@@ -102,7 +138,7 @@ both_databases! {
         let fake = playing(vec![
             first(ScriptedAction::Fail(ProviderFault::Throttle)),
             first(ScriptedAction::DropCompleted),
-            first(ScriptedAction::Answer(AnswerShape::CutOff)),
+            ScriptRule { first: Some(2), ..ScriptRule::new(ScriptedAction::Answer(AnswerShape::CutOff)) },
         ]);
         // Counters are global to the program, so this case has a model of its own.
         let model = format!("model-{}", Uuid::now_v7());
@@ -123,10 +159,10 @@ both_databases! {
         service.until(&id, "failed").await;
         let label = format!("model=\"{model}\"");
         for (counted, times) in [
-            ("calls", 3.0),
-            ("retries", 2.0),
+            ("calls", 4.0),
+            ("retries", 3.0),
             ("throttled", 1.0),
-            ("unusable_answers", 1.0),
+            ("unusable_answers", 2.0),
             ("fallbacks", 1.0),
             ("possibly_billed_twice", 1.0),
         ] {

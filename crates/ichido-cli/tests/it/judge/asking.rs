@@ -9,7 +9,8 @@ use super::program::{JudgeFixture, PRIVATE, SECRET};
 fn second_judge_run_asks_nothing() {
     for llm in ["openai:gpt-test", "anthropic:claude-test"] {
         let fixture = JudgeFixture { llm, ..JudgeFixture::new(12, &json!({})) };
-        fixture.judge(&[]).ended_with(0).says("12 judged (0 already known), 0 fallbacks");
+        let ran = fixture.judge(&[]);
+        ran.ended_with(0).counts("judged", 12).counts("fallbacks", 0).counts("results", 12);
         fixture.no_format_faults();
         let judgements = fixture.judgements();
         assert_eq!(judgements.len(), 12);
@@ -24,7 +25,7 @@ fn second_judge_run_asks_nothing() {
             assert_eq!(judgement["fallback"], false);
             assert!(judgement["at"].as_str().unwrap().ends_with('Z'), "{judgement}");
         }
-        fixture.judge(&[]).ended_with(0).says("12 judged (12 already known)");
+        fixture.judge(&[]).ended_with(0).says("12 of them known before").counts("calls", 0);
         assert_eq!(fixture.requests(), 12);
         assert_eq!(fixture.judgements(), judgements, "a rerun writes the same");
         // Another profile is another question.
@@ -33,7 +34,8 @@ fn second_judge_run_asks_nothing() {
         let ran = fixture.judge(&["--profile", "cats.toml"]);
         assert!(fixture.requests() > 12, "{}", ran.err);
         // After `--forget` everything is asked again.
-        super::program::JudgeOutput::new(fixture.command(&["--forget"]).output().unwrap()).ended_with(0);
+        super::program::JudgeOutput::new(fixture.command(&["--forget", "--yes"]).output().unwrap())
+            .ended_with(0);
         fixture.judge(&["--dry-run"]).ended_with(0).says("0 already judged, 12 to judge");
     }
 }
@@ -69,7 +71,7 @@ fn judgements_are_printed_to_stdout_on_request() {
     let ran = super::program::JudgeOutput::new(output);
     ran.ended_with(0);
     assert_eq!(ran.out.lines().count(), 3, "nothing but judgements: {}", ran.out);
-    assert!(ran.err.contains("3 judged"));
+    assert!(ran.err.contains("one line per article, in standard output"), "{}", ran.err);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::program::JudgeFixture;
+use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
 fn retryable_errors_are_retried_until_all_are_judged() {
@@ -59,7 +59,10 @@ fn permanent_error_is_a_fallback_and_batch_continues() {
         { "do": { "say": "never JSON" }, "item": "4" },
     ] });
     let fixture = JudgeFixture::new(8, &script);
-    fixture.judge(&[]).ended_with(1).says("4 judged (0 already known), 4 fallbacks");
+    let ran = fixture.judge(&[]);
+    ran.ended_with(1).counts("judged", 4).counts("fallbacks", 4).says("labelled IGNORE");
+    ran.counts("refused", 2).counts("retries_spent", 1).counts("unusable_answer", 1);
+    ran.says("the first: no retry can help").says("one line per article, in out.jsonl");
     let judgements = fixture.judgements();
     let of = |number: usize, member: &str| judgements[number][member].clone();
     for (number, reason) in [(1, "refused"), (2, "refused"), (3, "retries_spent"), (4, "unusable_answer")] {
@@ -73,7 +76,7 @@ fn permanent_error_is_a_fallback_and_batch_continues() {
     // Fallbacks count as missing: once the provider works, only they are asked.
     fixture.fake.script(fake_llm::Script::parse(b"{}").unwrap());
     let before = fixture.requests();
-    fixture.judge(&[]).ended_with(0).says("8 judged (4 already known)");
+    fixture.judge(&[]).ended_with(0).counts("judged", 8).says("4 of them known before");
     assert_eq!(fixture.requests(), before + 4);
 }
 
@@ -88,4 +91,47 @@ fn denied_access_is_reported_as_setup_error() {
         assert_eq!(judgements.len(), 100, "one result for each");
         assert!(judgements.iter().all(|judgement| judgement["fallback"] == true));
     }
+}
+
+/// A wrong port ends the run with its first calls, also with the default settings.
+#[test]
+fn run_ends_with_its_first_calls_if_nothing_listens_at_the_endpoint() {
+    let fixture = JudgeFixture::new(20, &json!({}));
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = fixture.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", fixture.llm]);
+    let output = command.args(["--endpoint", &format!("http://127.0.0.1:{port}/v1")]).output().unwrap();
+    let ran = JudgeOutput::new(output);
+    ran.ended_with(1).says("cannot call the model: CONNECT_FAILED").says("check --endpoint");
+    ran.counts("judged", 0).counts("fallbacks", 20).counts("set_up", 20);
+    assert!(!ran.err.contains("NETWORK_TIMEOUT"), "{}", ran.err);
+}
+
+/// A reasoning model gets enough tokens by default, and is asked to reason little.
+// Spec: B1.
+#[test]
+fn the_documented_command_works_with_a_reasoning_model() {
+    let guide = include_str!("../../../../../docs/guides/judge.md");
+    assert!(guide.contains("--llm openai:gpt-5-mini "), "the documented command");
+    // It spends six thousand tokens on reasoning, and a quarter of them if it is asked to reason little.
+    let script = json!({ "reasoning_tokens": 6_000 });
+    let fixture = JudgeFixture { llm: "openai:gpt-5-mini", ..JudgeFixture::new(12, &script) };
+    fixture.judge(&[]).ended_with(0).counts("judged", 12).counts("calls", 12);
+    fixture.no_format_faults();
+}
+
+#[test]
+fn answers_without_enough_tokens_end_the_run_early_with_the_fix() {
+    let fixture = JudgeFixture::new(40, &json!({ "reasoning_tokens": 500 }));
+    let ran = fixture.judge(&["--max-output-tokens", "200"]);
+    ran.ended_with(1).says("the model's answers do not fit into 400 tokens; pass --max-output-tokens 800");
+    ran.counts("fallbacks", 40).says("the answer did not fit into 400 tokens");
+    assert!(fixture.requests() <= 28, "five articles, twice, and what was in flight: {}", fixture.requests());
+    assert_eq!(fixture.judgements().len(), 40);
+    // Twice as many are enough: each is asked for twice, and the result says what that costs.
+    let ran = fixture.judge(&["--max-output-tokens", "400"]);
+    ran.ended_with(0).counts("judged", 40).counts("cut off", 40).says("--max-output-tokens is 400");
+    let ran =
+        fixture.command(&["articles.jsonl", "--plan-only", "--max-output-tokens", "20"]).output().unwrap();
+    JudgeOutput::new(ran).ended_with(2).says("64");
 }

@@ -9,12 +9,12 @@ use super::program::{JudgeFixture, JudgeOutput};
 fn plan_needs_neither_model_nor_store() {
     let fixture = JudgeFixture::new(120, &json!({}));
     let ran = JudgeOutput::new(fixture.command(&["articles.jsonl", "--plan-only"]).output().unwrap());
-    ran.ended_with(0).says("best     7m 30s").says("likely   9m 50s").says("worst   17m 30s");
+    ran.ended_with(0).says("best     7m 30s").says("likely   9m 50s").says("bad day 17m 30s");
     let three =
         fixture.command(&["articles.jsonl", "--plan-only", "--parallel", "3", "--json"]).output().unwrap();
     assert_eq!(JudgeOutput::new(three).json()["plan"]["seconds"]["best"], 300.0);
     let late = fixture.command(&["articles.jsonl", "--plan-only", "--deadline", "15m"]).output().unwrap();
-    JudgeOutput::new(late).ended_with(0).says("the worst case does not fit").says("--parallel 3");
+    JudgeOutput::new(late).ended_with(0).says("a bad day does not fit").says("--parallel 3");
     assert!(!fixture.folder.path().join("ichido.db").exists(), "no store was made");
     assert_eq!(fixture.requests(), 0);
 }
@@ -32,10 +32,31 @@ fn judge_flags_override_environment_settings() {
         JudgeOutput::new(command.output().unwrap()).json()["plan"]["seconds"].clone()
     };
     // 40 rounds of 6 s, and retries add nothing.
-    assert_eq!(plan(&[]), json!({ "best": 240.0, "likely": 240.0, "worst": 240.0 }));
+    assert_eq!(plan(&[]), json!({ "best": 240.0, "likely": 240.0, "bad_day": 240.0 }));
     // Ten articles wait 1 + 2 + 4 s, and twenty 1 + 2 + 4 + 4 s.
-    assert_eq!(plan(&["--retries", "4"]), json!({ "best": 240.0, "likely": 310.0, "worst": 460.0 }));
+    assert_eq!(plan(&["--retries", "4"]), json!({ "best": 240.0, "likely": 310.0, "bad_day": 460.0 }));
     assert_eq!(plan(&["--parallel", "2"])["best"], 360.0);
+}
+
+#[test]
+fn odd_settings_get_sensible_answers() {
+    let fixture = JudgeFixture::new(6, &json!({}));
+    let plan = |args: &[&str]| {
+        let mut command = fixture.command(&["articles.jsonl", "--plan-only"]);
+        JudgeOutput::new(command.args(args).output().unwrap())
+    };
+    let many = plan(&["--parallel", "200"]);
+    many.ended_with(0).says("6 at a time").says("1 of 6 is retried 4 times").says("bad day   37.5s");
+    plan(&["--parallel", "2000"]).ended_with(2).says("--parallel: ").says("at most 1000");
+    plan(&["--interval", "2h"]).ended_with(2).says("--interval: ").says("at most");
+    plan(&["--deadline", "0"]).ended_with(2).says("--deadline: leaves no time for any call");
+    plan(&["--deadline", "3s"]).ended_with(0).says("3s is not enough for one article");
+    plan(&["--retries", "1"]).ended_with(0).says("up to 1 retry").says("1 of 6 is retried once");
+    plan(&["--retries", "0"]).ended_with(0).says("no retries");
+    let endpoint = ["articles.jsonl", "--out", "o", "--llm", fixture.llm, "--endpoint", "nowhere"];
+    let ran = JudgeOutput::new(fixture.command(&endpoint).output().unwrap());
+    ran.ended_with(2).says("--endpoint: ");
+    assert!(!ran.err.contains("base_urls"), "{}", ran.err);
 }
 
 /// The commented example shows the defaults.

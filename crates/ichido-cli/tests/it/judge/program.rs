@@ -139,6 +139,17 @@ impl JudgeOutput {
         self
     }
 
+    /// Asserts that the result has a row with this name and count.
+    #[track_caller]
+    pub(crate) fn counts(&self, name: &str, count: u64) -> &Self {
+        let found = [&self.out, &self.err].into_iter().flat_map(|text| text.lines()).find_map(|line| {
+            let mut words = line.trim_start().strip_prefix(name)?.split_whitespace();
+            words.next()?.parse().ok()
+        });
+        assert_eq!(found, Some(count), "{name}:\n{}\n{}", self.out, self.err);
+        self
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
     }

@@ -12,7 +12,7 @@ use ichido_http::client::{FullResponse, NetworkError};
 use serde_json::Value;
 
 use super::redact::Redactor;
-use crate::models::{CallError, CallReport, Reply};
+use crate::models::{CallError, CallReport, FinishReason, Reply};
 
 /// Maximum length of an error name.
 const MAX_NAME_BYTES: usize = 64;
@@ -39,6 +39,8 @@ pub(super) fn report(
     let verdict = hinted(VerdictTable::llm().judge(&AttemptResponse::Http(answer), now), &limits, now);
     let outcome = if verdict.advice == Advice::Accept {
         reply(&answered, read).map_err(|why| unusable(answered.status, why, now))
+    } else if is_cut_off(&answer) {
+        Ok(Reply { text: String::new(), finish_reason: FinishReason::CutOff, id: None, usage: None })
     } else {
         Err(call_error(verdict, &answer, redactor))
     };
@@ -59,6 +61,13 @@ fn reply(answered: &FullResponse, read: fn(&Value) -> Option<Reply>) -> Result<R
     }
     let body = serde_json::from_slice(&answered.body).ok();
     body.as_ref().and_then(read).ok_or_else(|| "the response does not have this API's form".to_owned())
+}
+
+/// Returns whether a refusal says that the answer ran out of its tokens: OpenAI does so with 400 if all of them went into
+/// reasoning.
+fn is_cut_off(answer: &HttpResponse<'_>) -> bool {
+    const SPENT: &str = "max_tokens or model output limit was reached";
+    answer.status == 400 && message(answer.body).is_some_and(|message| message.contains(SPENT))
 }
 
 fn unusable(status: u16, why: String, now: Timestamp) -> CallError {

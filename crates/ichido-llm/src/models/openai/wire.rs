@@ -5,8 +5,18 @@ use serde_json::{Value, json};
 use super::{LimitBy, SchemaMode};
 use crate::models::{FinishReason, Prompt, Reply, Usage};
 
+/// What the server takes.
+#[derive(Clone, Copy)]
+pub(super) struct Dialect {
+    pub(super) schema_mode: SchemaMode,
+    pub(super) limit_by: LimitBy,
+    /// Whether to ask for little reasoning.
+    pub(super) reasons_little: bool,
+}
+
 /// Builds the body of a request.
-pub(super) fn body(model: &str, prompt: &Prompt, schema_mode: SchemaMode, limit_by: LimitBy) -> Value {
+pub(super) fn body(model: &str, prompt: &Prompt, dialect: Dialect) -> Value {
+    let Dialect { schema_mode, limit_by, reasons_little } = dialect;
     let form = prompt.form.as_deref();
     let in_words = form.filter(|_| schema_mode == SchemaMode::JsonObject).map(|form| {
         format!(
@@ -22,6 +32,9 @@ pub(super) fn body(model: &str, prompt: &Prompt, schema_mode: SchemaMode, limit_
     messages.push(json!({"role": "user", "content": prompt.user}));
     let mut body = json!({"model": model, "messages": messages});
     body[limit_by.as_str()] = prompt.max_tokens.into();
+    if reasons_little {
+        body["reasoning_effort"] = "low".into();
+    }
     match (form, schema_mode) {
         (Some(form), SchemaMode::JsonSchema) => {
             // Strict mode is enforced, and refused for a schema that it does not support.

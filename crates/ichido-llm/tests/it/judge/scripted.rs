@@ -43,9 +43,11 @@ pub(crate) struct SeenCall {
     pub(crate) at: Duration,
     pub(crate) user: String,
     pub(crate) endpoint: usize,
+    pub(crate) max_tokens: u32,
 }
 
 pub(crate) struct Scripted {
+    name: &'static str,
     began: Instant,
     endpoints: Vec<String>,
     latency: Duration,
@@ -60,6 +62,7 @@ impl Scripted {
     /// Creates a model that says yes to everything, after this latency.
     pub(crate) fn after(latency: Duration) -> Self {
         Self {
+            name: "scripted-1",
             began: Instant::now(),
             endpoints: vec!["here".to_owned()],
             latency,
@@ -69,6 +72,10 @@ impl Scripted {
             in_flight: AtomicUsize::new(0),
             max_in_flight: AtomicUsize::new(0),
         }
+    }
+
+    pub(crate) fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
     pub(crate) fn at(self, endpoints: &[&str]) -> Self {
@@ -106,7 +113,7 @@ impl Scripted {
 
 impl Model for Scripted {
     fn name(&self) -> &'static str {
-        "scripted-1"
+        self.name
     }
 
     fn endpoints(&self) -> &[String] {
@@ -119,7 +126,8 @@ impl Model for Scripted {
 
     fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a> {
         Box::pin(async move {
-            let seen = SeenCall { at: self.began.elapsed(), user: prompt.user.clone(), endpoint };
+            let (at, user, max_tokens) = (self.began.elapsed(), prompt.user.clone(), prompt.max_tokens);
+            let seen = SeenCall { at, user, endpoint, max_tokens };
             self.seen.lock().unwrap().push(seen.clone());
             let step = self.step(&seen);
             let in_flight = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;

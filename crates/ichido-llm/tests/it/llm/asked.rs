@@ -1,10 +1,12 @@
 //! Calls that are answered.
 
-use fake_llm::action::{AnswerShape, ScriptedAction};
+use fake_llm::action::{AnswerShape, ProviderFault, ScriptedAction};
 use fake_llm::pace::{Limit, Rate};
 use fake_llm::script::Script;
 use fake_llm::start;
-use ichido_llm::models::{FinishReason, LimitBy, Model as _, OpenAiSettings, SchemaMode, Unusable};
+use ichido_llm::models::{
+    FinishReason, LimitBy, Model as _, OpenAiSettings, SchemaMode, ServiceSettings, Unusable,
+};
 use serde_json::Value;
 
 use super::fixture::{BOTH, Dialect, KEY, assert_understood, doing, form, prompt};
@@ -29,6 +31,29 @@ async fn model_answers_in_requested_form() {
             asked.schema.expect("a schema").pointer("/properties/confidence/minimum").map(Value::is_number);
         assert_eq!((asked.by.as_str(), bound.is_some()), (by, is_bounded), "each gets its own form");
     }
+}
+
+/// OpenAI refuses `max_tokens` for its reasoning models, and `reasoning_effort` for all others; a gateway passes that on.
+#[tokio::test]
+async fn every_model_gets_only_members_that_it_takes() {
+    for model in ["gpt-5-mini", "gpt-5-chat-latest", "o3-mini", "gpt-4.1-mini", "a-model", "gpt-oss-20b"] {
+        let fake = start(Script { reasoning_tokens: 400, ..Script::default() });
+        let service = ServiceSettings { model: model.to_owned(), ..Dialect::OpenAi.service(&fake, &[""]) };
+        let report = Dialect::OpenAi.model(service).ask(0, &prompt()).await;
+        let reply = report.outcome.unwrap_or_else(|call_error| panic!("{model}: {}", call_error.why));
+        assert_understood(&fake);
+        // Only 200 tokens are allowed, so 400 of reasoning leave nothing, and a quarter of them leaves enough.
+        let takes_effort = ["gpt-5-mini", "o3-mini", "gpt-oss-20b"].contains(&model);
+        assert_eq!(reply.finish_reason == FinishReason::Whole, takes_effort, "{model}");
+    }
+}
+
+/// OpenAI refuses a call whose tokens all went into reasoning.
+#[tokio::test]
+async fn refusal_for_lack_of_tokens_is_an_answer_that_was_cut_off() {
+    let fake = doing(ScriptedAction::Fail(ProviderFault::OutOfTokens));
+    let reply = Dialect::OpenAi.reply(&fake).await;
+    assert_eq!((reply.finish_reason, reply.text.as_str()), (FinishReason::CutOff, ""));
 }
 
 #[tokio::test]

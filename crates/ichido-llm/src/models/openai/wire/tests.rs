@@ -14,11 +14,23 @@ fn prompt() -> Prompt {
     }
 }
 
+fn dialect(schema_mode: SchemaMode, limit_by: LimitBy) -> Dialect {
+    Dialect { schema_mode, limit_by, reasons_little: false }
+}
+
+#[test]
+fn little_reasoning_is_requested_if_the_model_takes_that() {
+    let usual = dialect(SchemaMode::None, LimitBy::MaxTokens);
+    assert_eq!(body("m", &prompt(), usual).get("reasoning_effort"), None);
+    let little = Dialect { reasons_little: true, ..usual };
+    assert_eq!(body("m", &prompt(), little)["reasoning_effort"], "low");
+}
+
 #[test]
 fn request_contains_the_whole_prompt() {
     let schema = prompt().form.expect("a form").schema().clone();
     assert_eq!(
-        body("m", &prompt(), SchemaMode::JsonSchema, LimitBy::MaxCompletionTokens),
+        body("m", &prompt(), dialect(SchemaMode::JsonSchema, LimitBy::MaxCompletionTokens)),
         json!({
             "model": "m",
             "messages": [
@@ -34,19 +46,19 @@ fn request_contains_the_whole_prompt() {
     );
     let plain = Prompt { system: None, form: None, ..prompt() };
     assert_eq!(
-        body("m", &plain, SchemaMode::JsonSchema, LimitBy::MaxTokens),
+        body("m", &plain, dialect(SchemaMode::JsonSchema, LimitBy::MaxTokens)),
         json!({"model": "m", "messages": [{"role": "user", "content": "How many?"}], "max_tokens": 7})
     );
 }
 
 #[test]
 fn server_without_schemas_gets_schema_in_prompt_or_nothing() {
-    let in_words = body("m", &prompt(), SchemaMode::JsonObject, LimitBy::MaxTokens);
+    let in_words = body("m", &prompt(), dialect(SchemaMode::JsonObject, LimitBy::MaxTokens));
     assert_eq!(in_words["response_format"], json!({"type": "json_object"}));
     let system = in_words["messages"][0]["content"].as_str().expect("words");
     assert!(system.starts_with("Be brief.\n\nAnswer with one JSON object"), "{system}");
     assert!(system.ends_with(r#"{"properties":{"a":{"type":"number"}},"type":"object"}"#), "{system}");
-    let nothing = body("m", &prompt(), SchemaMode::None, LimitBy::MaxTokens);
+    let nothing = body("m", &prompt(), dialect(SchemaMode::None, LimitBy::MaxTokens));
     assert_eq!(nothing.get("response_format"), None);
     assert_eq!(nothing["messages"][0]["content"], "Be brief.");
 }
