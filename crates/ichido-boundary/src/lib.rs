@@ -82,12 +82,13 @@ mod timing;
 
 pub use diff::loosened;
 pub use hop_chain::{HopChain, hop_chains};
+pub use ichido_rules::Severity;
 pub use member::{
     MAX_COUNT, MAX_INVALID, MAX_NAME_BYTES, MAX_UNKNOWN, MAX_WHOLE, Member, MisspelledMember, NamedValues,
     Schema,
 };
 pub use model::*;
-pub use page::{BoundaryRule, Example, Severity};
+pub use page::{BoundaryRule, Example};
 pub use read::{Boundary, Location, MAX_BYTES, ReadError, ReadErrorKind, ReadErrors, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};

@@ -1,38 +1,17 @@
 //! Rules and their pages: a rule is declared by its page in `docs/rules`.
 //!
-//! Only the page says what a rule requires and why; `ichido check --explain` prints it. A page that lacks a part does
-//! not compile.
+//! Only the page says what a rule requires and why; `ichido check --explain` prints it.
+
+use std::ops::Deref;
+
+use ichido_rules::RulePage;
 
 use super::rules::RuleCheck;
 
-/// One rule.
+/// One rule: its page, and a check.
 pub struct BoundaryRule {
-    /// Its id, such as `ICH-B020`. The meaning of an id never changes.
-    pub id: &'static str,
-    /// How severe a violation is.
-    pub severity: Severity,
-    /// What must hold, in one sentence.
-    pub title: &'static str,
-    /// What goes wrong otherwise.
-    pub why: &'static str,
-    /// How to fix it.
-    pub help: &'static str,
-    /// The whole page, in Markdown.
-    pub page: &'static str,
+    pub(super) declared: RulePage,
     pub(super) check: RuleCheck,
-}
-
-ichido_core::words! {
-    /// How severe a violation of a rule is.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Severity {
-        /// The work could be done twice, or the key could get lost.
-        ///
-        /// A proxy does not start.
-        Error = "error",
-        /// Something is harder to see or to use than it should be.
-        Warning = "warning",
-    }
 }
 
 /// A change to the starting set that breaks a rule, and one that satisfies it.
@@ -53,18 +32,7 @@ pub struct Example {
 impl BoundaryRule {
     /// Creates the rule that a page declares.
     pub(super) const fn new(page: &'static str, check: RuleCheck) -> Self {
-        let (_, rest) = split(page, "# ");
-        let (id, rest) = split(rest, ": ");
-        let (title, rest) = split(rest, "\n\nSeverity: ");
-        let (severity, rest) = split(rest, "\n\n## Why\n\n");
-        let severity = match severity.as_bytes() {
-            b"error" => Severity::Error,
-            b"warning" => Severity::Warning,
-            _ => panic!("the severity of a rule is `error` or `warning`"),
-        };
-        let (why, rest) = split(rest, "\n\n## How to fix\n\n");
-        let (help, _) = split(rest, "\n\n## Example\n\n");
-        Self { id, severity, title, why, help, page, check }
+        Self { declared: RulePage::new(page, "Example\n\n"), check }
     }
 
     /// Returns the example of its page; `None` if the page has a different format.
@@ -84,30 +52,19 @@ fn value(part: &'static str) -> &'static str {
     json.map_or("null", |(json, _)| json)
 }
 
-/// Splits a text at the first `mark`, which must exist.
-const fn split(text: &'static str, mark: &str) -> (&'static str, &'static str) {
-    let mut at = 0;
-    while !begins(text.as_bytes(), at, mark.as_bytes()) {
-        at += 1;
-    }
-    let (before, rest) = text.split_at(at);
-    (before, rest.split_at(mark.len()).1)
-}
+/// A rule has what its page declares.
+impl Deref for BoundaryRule {
+    type Target = RulePage;
 
-/// Returns whether `mark` is at this position of the text, which must not end before it.
-const fn begins(text: &[u8], at: usize, mark: &[u8]) -> bool {
-    assert!(at + mark.len() <= text.len(), "a part of a rule page is missing or out of order");
-    let mut index = 0;
-    while index < mark.len() && text[at + index] == mark[index] {
-        index += 1;
+    fn deref(&self) -> &RulePage {
+        &self.declared
     }
-    index == mark.len()
 }
 
 /// Two rules are equal if they have the same id.
 impl PartialEq for BoundaryRule {
     fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
+        self.declared == other.declared
     }
 }
 
@@ -115,6 +72,6 @@ impl Eq for BoundaryRule {}
 
 impl std::fmt::Debug for BoundaryRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Rule({})", self.id)
+        self.declared.fmt(f)
     }
 }

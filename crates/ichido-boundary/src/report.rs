@@ -18,7 +18,8 @@ pub use paint::colourized;
 pub use people::{people, summary};
 pub use sarif::sarif;
 
-use super::page::Severity;
+use ichido_rules::Severity;
+
 use super::rules::Finding;
 
 /// The contents of a report.

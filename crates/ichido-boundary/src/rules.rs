@@ -20,9 +20,10 @@ mod time;
 pub(super) use key::SAFE_METHODS;
 
 use ichido_core::key::NAMES;
+use ichido_rules::Severity;
 
 use super::hop_chain::{HopChain, hop_chains};
-use super::page::{BoundaryRule, Severity};
+use super::page::BoundaryRule;
 use super::read::{Boundary, Location, Locator, ReadError};
 use super::{Enabled, HOPS_HEADER, Traffic};
 

@@ -61,8 +61,13 @@ fn list() -> String {
 }
 
 fn to_json(rule: &BoundaryRule) -> Value {
-    let BoundaryRule { id, severity, title, why, help, .. } = rule;
-    json!({ "id": id, "severity": severity.as_str(), "title": title, "why": why, "help": help })
+    json!({
+        "id": rule.id,
+        "severity": rule.severity.as_str(),
+        "title": rule.title,
+        "why": rule.why,
+        "help": rule.help,
+    })
 }
 
 fn fail_on(findings: &[Finding]) -> Result<(), Exit> {

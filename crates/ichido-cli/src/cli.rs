@@ -18,11 +18,12 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use self::help::with_help;
 use crate::api_client::ApiArgs;
+use crate::beside::LogWriter;
 use crate::exit::Exit;
 use crate::out::{self, ViewArgs};
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
-    keys, messages, mock_broker, offline, proxy, queues, send, serve, store, token, worker,
+    keys, messages, mock_broker, offline, probe, proxy, queues, send, serve, store, token, worker,
 };
 
 /// Makes state-changing requests take effect once, however often they are sent.
@@ -65,6 +66,8 @@ enum Command {
     Alerts(alerts::Args),
     /// Check boundary files for lost keys and duplicate effects
     Check(check::Args),
+    /// Test an API's idempotency from outside; show a verdict per rule
+    Probe(Box<probe::Args>),
     /// Find keys, and decide those with an unknown outcome
     #[command(after_help = keys::EXAMPLES)]
     Keys(Box<ApiArgs<keys::Command>>),
@@ -120,6 +123,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Destinations(args) => on_runtime(destinations::run(*args)),
         Command::Alerts(args) => on_runtime(alerts::run(args)),
         Command::Check(args) => check::run(&args),
+        Command::Probe(args) => on_runtime(probe::run(*args)),
         Command::Keys(args) => on_runtime(keys::run(*args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),
         Command::MockBroker(args) => on_runtime(mock_broker::run(args)),
@@ -151,7 +155,7 @@ fn path(mut matches: &ArgMatches) -> String {
 /// Sets up the log on standard error and, if traces are exported, the trace layer.
 fn init_logging(level: LevelFilter) {
     let is_log = filter_fn(|about| !traces::is_span_target(about.target()));
-    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level.and(is_log));
+    let stderr = tracing_subscriber::fmt::layer().with_writer(|| LogWriter).with_filter(level.and(is_log));
     tracing_subscriber::registry().with(stderr).with(traces::layer()).init();
 }
 

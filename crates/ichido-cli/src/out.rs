@@ -4,13 +4,14 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
 use clap::ColorChoice;
 use ichido_core::text::table::{Column, View};
 use ichido_http::clock;
 
+use crate::beside;
 use crate::exit::Exit;
 
 /// The width of a terminal that does not report it.
@@ -105,7 +106,24 @@ pub(crate) fn print_either(is_json: bool, json: impl Display, text: impl Display
 
 /// Prints text to standard error. Failing to write it does not stop the command.
 pub(crate) fn eprint(text: &str) {
-    _ = io::stderr().write_all(text.as_bytes());
+    _ = beside::write(|| io::stderr().write_all(text.as_bytes()));
+}
+
+/// Asks the person at the terminal to confirm what would be done. Without a terminal, `--yes` is required.
+pub(crate) fn confirm(count: u64, what: &str) -> Result<(), Exit> {
+    let is_confirmed = ask(&count.to_string(), what)?;
+    if is_confirmed { Ok(()) } else { Err(Exit::Failed("nothing was done".to_owned())) }
+}
+
+/// Asks the same with a word to type, and returns whether they did.
+pub(crate) fn ask(word: &str, what: &str) -> Result<bool, Exit> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Exit::invalid("--yes", format!("{what}; confirm with --yes")));
+    }
+    eprint(&format!("{what}\ntype {word} to continue: "));
+    let mut answer = String::new();
+    Ok(stdin.lock().read_line(&mut answer).is_ok() && answer.trim() == word)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Response {
 
 /// Whether a field marks a replay in any profile. None of these fields means anything else.
 pub(crate) fn says_replay<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> bool {
-    let markers = [Profile::Ichido, Profile::Ietf, Profile::Stripe].map(|of| of.numbers().replay_marker);
+    let markers = Profile::ALL.map(|of| of.numbers().replay_marker);
     let is_marker = |name: &str| markers.iter().any(|marker| marker.eq_ignore_ascii_case(name));
     fields
         .into_iter()

@@ -29,6 +29,7 @@ use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout_at};
 
 use self::connect::{ClientConnection, Connector, Tls};
+pub use self::connect::{RawIo, RawStream};
 use self::pool::Pool;
 use crate::server::body::BoxError;
 use crate::url::{Host, HttpUrl};
@@ -146,6 +147,11 @@ impl<B: RequestBody> HttpClient<B> {
     pub fn host_field(&self) -> HeaderValue {
         // An authority is visible ASCII, so this always succeeds.
         HeaderValue::from_str(self.authority.as_str()).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
+    /// Opens a connection of its own for a caller that writes its own bytes.
+    pub async fn raw(&self, connect: Duration) -> Result<RawStream, NetworkError> {
+        self.connector.raw(Instant::now() + connect).await
     }
 
     /// Sends a request and reads its response.

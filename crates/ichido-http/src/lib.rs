@@ -12,6 +12,7 @@ pub mod guard;
 pub mod problem;
 pub mod server;
 pub mod signals;
+pub mod signature;
 pub mod small_file;
 pub mod trust;
 pub mod url;

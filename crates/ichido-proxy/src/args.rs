@@ -158,7 +158,7 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "TIME")]
     pub lease: Option<String>,
 
-    /// Response status profile: ichido, ietf or stripe [default: ichido]
+    /// Response status profile: ichido, ietf, stripe or acp [default: ichido]
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
 

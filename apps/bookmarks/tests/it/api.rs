@@ -10,6 +10,7 @@ mod members;
 mod models;
 mod pages;
 mod people;
+mod probe;
 mod program;
 mod removal;
 mod retries;

@@ -188,7 +188,7 @@ impl Enabled {
     /// It is ours if the file has neither status, and `None` if no profile has them.
     pub fn profile(&self) -> Option<Profile> {
         let (conflict, in_flight) = (self.conflict_status(), self.in_flight_status());
-        [Profile::Ichido, Profile::Ietf, Profile::Stripe].into_iter().find(|profile| {
+        Profile::ALL.into_iter().find(|profile| {
             let numbers = profile.numbers();
             conflict.is_none_or(|status| status == numbers.mismatch_status)
                 && in_flight.is_none_or(|status| status == numbers.in_flight_status)

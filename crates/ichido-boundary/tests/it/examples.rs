@@ -55,8 +55,8 @@ fn rules_are_listed_in_the_order_of_their_ids() {
 #[test]
 fn each_rule_has_title_reason_and_help() {
     for rule in rules() {
-        let BoundaryRule { id, title, why, help, .. } = rule;
+        let (id, title) = (rule.id, rule.title);
         assert!(!title.ends_with('.') && title.len() < 100, "{id}: {title}");
-        assert!(why.ends_with('.') && help.ends_with('.'), "{id}");
+        assert!(rule.why.ends_with('.') && rule.help.ends_with('.'), "{id}");
     }
 }

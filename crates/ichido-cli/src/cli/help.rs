@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Send", &["send", "offline"]),
     ("Operate", &["messages", "dead", "keys", "queues", "destinations", "alerts", "audit"]),
     ("Set up", &["config", "token", "doctor", "healthcheck", "backup", "completions"]),
-    ("Check", &["check"]),
+    ("Check", &["check", "probe"]),
     ("Models", &["judge"]),
 ];
 

@@ -1,7 +1,5 @@
 //! Bulk operations on letters: previewed, confirmed, started.
 
-use std::io::{BufRead as _, IsTerminal as _};
-
 use ichido_core::text::table;
 use ichido_server::serve::views::{Preview, RefusedLetters, StartedOperation};
 use serde_json::json;
@@ -40,7 +38,8 @@ impl DeadLetters {
             };
         }
         if !args.yes {
-            confirm(preview.eligible, action, noun)?;
+            let what = format!("{} {noun} would be {}", preview.eligible, action.past_tense());
+            out::confirm(preview.eligible, &what)?;
         }
         // Before the operation starts, so a signal can always stop it.
         let signals = Signals::listen()?;
@@ -94,20 +93,4 @@ impl DeadLetters {
         }
         out::print(&text)
     }
-}
-
-/// Asks the person at the terminal to confirm. Without a terminal, `--yes` is required.
-fn confirm(count: u64, action: LetterAction, noun: &str) -> Result<(), Exit> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        let what = format!("{count} {noun} would be {}; confirm with --yes", action.past_tense());
-        return Err(Exit::invalid("--yes", what));
-    }
-    out::eprint(&format!("type {count} to continue: "));
-    let mut answer = String::new();
-    let read = stdin.lock().read_line(&mut answer);
-    if read.is_err() || answer.trim() != count.to_string() {
-        return Err(Exit::Failed("nothing was done".to_owned()));
-    }
-    Ok(())
 }

@@ -21,6 +21,7 @@ mod messages;
 mod mock_broker;
 mod offline;
 mod outbox;
+mod probe;
 mod proxy;
 mod send;
 mod serve;

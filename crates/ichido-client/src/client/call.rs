@@ -84,7 +84,7 @@ fn key_field(key: &IdempotencyKey, profile: Profile) -> Option<HeaderValue> {
         // The draft requires quotes for every key.
         Profile::Ietf => key.to_field_value(),
         Profile::Ichido => key.to_header_value(),
-        Profile::Stripe => key.as_str().to_owned(),
+        Profile::Stripe | Profile::Acp => key.as_str().to_owned(),
     };
     let mut value = HeaderValue::from_str(&value).ok()?;
     value.set_sensitive(true);

@@ -215,7 +215,7 @@ fn replayed_failure_is_a_refusal_and_replayed_success_is_not() {
 
 #[test]
 fn response_is_not_about_a_key_if_none_was_sent() {
-    for profile in [Profile::Ichido, Profile::Ietf, Profile::Stripe] {
+    for profile in Profile::ALL {
         for safety in [Safety::None, Safety::Idempotent] {
             let next = |seen: &AttemptResponse<'_>| {
                 decide(&rules_for(profile), safety, AttemptHistory::NONE, seen, PLENTY, 0.0)

@@ -4,18 +4,23 @@ use std::time::Duration;
 
 use crate::key::KeySyntax;
 use crate::verdict::VerdictTable;
+use crate::words;
 
-/// The API convention that an operation's responses follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Profile {
-    /// Our own: 409 for a different request; for one in flight, a wait and then 202.
+words! {
+    /// The API convention that an operation's responses follow.
     // SPEC A4, C6.
-    #[default]
-    Ichido,
-    /// The IETF draft: 422 and 409.
-    Ietf,
-    /// Stripe's first API: 400 and 409.
-    Stripe,
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub enum Profile {
+        /// Our own: 409 for a different request; for one in flight, a wait and then 202.
+        #[default]
+        Ichido = "ichido",
+        /// The IETF draft: 422 and 409.
+        Ietf = "ietf",
+        /// Stripe's first API: 400 and 409.
+        Stripe = "stripe",
+        /// The Agentic Commerce Protocol: 422 and 409, the key is echoed, and a 5xx is never a result.
+        Acp = "acp",
+    }
 }
 
 /// The numbers of a profile.
@@ -40,7 +45,8 @@ impl Profile {
     pub const fn client_table(self) -> VerdictTable {
         match self {
             Self::Ichido => VerdictTable::client(),
-            Self::Ietf => VerdictTable::client_ietf(),
+            // Both say 409 for in flight and 422 for another request.
+            Self::Ietf | Self::Acp => VerdictTable::client_ietf(),
             Self::Stripe => VerdictTable::client_stripe(),
         }
     }
@@ -49,9 +55,14 @@ impl Profile {
     // SPEC C1.
     pub const fn key_syntax(self) -> KeySyntax {
         match self {
-            Self::Ichido | Self::Stripe => KeySyntax::Visible,
+            Self::Ichido | Self::Stripe | Self::Acp => KeySyntax::Visible,
             Self::Ietf => KeySyntax::AnyString,
         }
+    }
+
+    /// Whether its responses echo the key.
+    pub const fn echoes_key(self) -> bool {
+        matches!(self, Self::Acp)
     }
 
     /// Returns the profile's numbers.
@@ -76,6 +87,7 @@ impl Profile {
             Self::Stripe => {
                 ProfileNumbers { mismatch_status: 400, replay_marker: "Idempotent-Replayed", ..ietf }
             }
+            Self::Acp => ProfileNumbers { replay_marker: "Idempotent-Replayed", ..ietf },
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::{NetworkError, RequestBody};
 use crate::url::Host;
@@ -42,24 +43,56 @@ pub(super) struct Tls {
     pub(super) name: ServerName<'static>,
 }
 
+/// A stream to a server.
+enum ClientStream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// A stream that carries the caller's own bytes.
+pub type RawStream = Box<dyn RawIo>;
+
+/// What a raw stream can do.
+pub trait RawIo: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> RawIo for S {}
+
+fn late() -> NetworkError {
+    NetworkError::new(NetworkFault::ConnectTimeout, "no connection was established in time")
+}
+
 impl Connector {
     /// Opens a connection before `deadline`.
     pub(super) async fn connect<B: RequestBody>(
         &self,
         deadline: Instant,
     ) -> Result<ClientConnection<B>, NetworkError> {
-        let late =
-            |_| NetworkError::new(NetworkFault::ConnectTimeout, "no connection was established in time");
-        timeout_at(deadline, self.open(deadline)).await.map_err(late)?
+        timeout_at(deadline, self.open(deadline)).await.map_err(|_| late())?
     }
 
     async fn open<B: RequestBody>(&self, deadline: Instant) -> Result<ClientConnection<B>, NetworkError> {
+        match self.stream(deadline).await? {
+            ClientStream::Plain(stream) => handshake(stream).await,
+            ClientStream::Tls(stream) => handshake(*stream).await,
+        }
+    }
+
+    /// Opens a stream, which has carried no byte of HTTP yet.
+    async fn stream(&self, deadline: Instant) -> Result<ClientStream, NetworkError> {
         let stream = connect_to_first(&self.addresses().await?, deadline).await?;
         let Some(tls) = &self.tls else {
-            return handshake(stream).await;
+            return Ok(ClientStream::Plain(stream));
         };
         let stream = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), stream).await;
-        handshake(stream.map_err(|error| NetworkError::tls(&error))?).await
+        Ok(ClientStream::Tls(Box::new(stream.map_err(|error| NetworkError::tls(&error))?)))
+    }
+
+    /// Opens a stream for a caller that writes its own bytes, before `deadline`.
+    pub(super) async fn raw(&self, deadline: Instant) -> Result<RawStream, NetworkError> {
+        Ok(match timeout_at(deadline, self.stream(deadline)).await.map_err(|_| late())?? {
+            ClientStream::Plain(stream) => Box::new(stream),
+            ClientStream::Tls(stream) => stream,
+        })
     }
 
     /// Resolves the host to its addresses, without those that must not be called.

@@ -254,7 +254,7 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut ConfigErrors) {
     let modes = [OperationGuarantee::Idempotent, OperationGuarantee::Keyed, OperationGuarantee::None];
     let modes = modes.map(|mode| (mode.as_str(), mode));
     policy.guarantee = pick("--guarantee", flags.guarantee.as_ref(), &modes, faults).or(policy.guarantee);
-    let profiles = [("ichido", Profile::Ichido), ("ietf", Profile::Ietf), ("stripe", Profile::Stripe)];
+    let profiles = Profile::ALL.map(|profile| (profile.as_str(), profile));
     policy.profile = pick("--profile", flags.profile.as_ref(), &profiles, faults).unwrap_or(policy.profile);
     let mut set = |flag: &str, text: &Option<String>, slot: &mut Option<std::time::Duration>| {
         if let Some(text) = text {

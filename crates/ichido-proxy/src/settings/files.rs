@@ -1,6 +1,6 @@
 //! The boundary files of a role: one for receiving and one for sending.
 
-use ichido_boundary::{Boundary, BoundaryRule, Finding, Party, Severity, check};
+use ichido_boundary::{Boundary, Finding, Party, Severity, check};
 
 use ichido_core::settings::ConfigErrors;
 
@@ -49,7 +49,7 @@ pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut ConfigErr
 fn refuse_errors(files: &[Boundary], faults: &mut ConfigErrors) {
     for Finding { rule, place, what, .. } in check(files) {
         if rule.severity == Severity::Error {
-            let BoundaryRule { id, title, help, .. } = rule;
+            let (id, title, help) = (rule.id, rule.title, rule.help);
             let place = format!("{}:{}", place.file, place.at);
             faults.add(place, format!("error {id}: {title}\nwhat:  {what}\nhelp:  {help}"));
         }

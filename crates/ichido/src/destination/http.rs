@@ -31,7 +31,6 @@ pub mod endpoint;
 mod reconcile;
 mod response;
 mod settings;
-mod sign;
 
 pub use reconcile::ReconcileMeaning;
 pub use response::ResponseMeaning;
@@ -52,9 +51,9 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
 
 use super::{DeliveryAttempt, DeliveryOutcome, DeliveryTerms, ReconcileOutcome};
+use ichido_http::signature::{self, Secret};
 use reconcile::ReconcileEndpoint;
 use response::ResponseReader;
-use sign::Secret;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const FENCE: HeaderName = HeaderName::from_static("ichido-fence");
@@ -137,7 +136,7 @@ impl Http {
         if let Some(trace) = call.trace.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
             fields.insert(TRACEPARENT, trace);
         }
-        for (name, value) in sign::fields(&self.secrets, &id, now, &call.body) {
+        for (name, value) in signature::fields(&self.secrets, &id, now, &call.body) {
             fields.insert(HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?);
         }
         Some(request)

@@ -39,7 +39,7 @@ pub struct Once {
     max_request_bytes: usize,
     max_response_bytes: usize,
     response_whole_within: Duration,
-    echo_key: bool,
+    echo_key: Option<bool>,
 }
 
 impl Once {
@@ -70,7 +70,7 @@ impl Once {
             max_request_bytes: limits::DEFAULT_MAX_REQUEST_BYTES,
             max_response_bytes: limits::DEFAULT_MAX_RESPONSE_BYTES,
             response_whole_within: limits::RESPONSE_WHOLE_WITHIN_DEFAULT,
-            echo_key: false,
+            echo_key: None,
         }
     }
 
@@ -224,12 +224,12 @@ impl Once {
         Self { response_whole_within: time, ..self }
     }
 
-    /// Sets whether responses echo the key; off by default.
+    /// Sets whether responses echo the key; off by default, except in the profile [`Profile::Acp`].
     ///
     /// Use the same setting at all boundaries.
     // Spec: C5.
     pub fn echo_key(self, echo: bool) -> Self {
-        Self { echo_key: echo, ..self }
+        Self { echo_key: Some(echo), ..self }
     }
 
     /// Validates the settings and builds the layer, on `&ichido` or a [`LeaseKeeper`].
@@ -242,6 +242,7 @@ impl Once {
             Guarantee::Keyed => (OperationGuarantee::Keyed, None),
             Guarantee::None => (OperationGuarantee::None, None),
         };
+        let echo_key = self.echo_key.unwrap_or(self.policy.profile.echoes_key());
         let policy = Policy::build(PolicyDraft { guarantee: Some(mode), ..self.policy });
         let policy =
             policy.map_err(|found| errors.extend(found.iter().cloned().map(OnceConfigError::Policy))).ok();
@@ -265,7 +266,7 @@ impl Once {
             rules: BodyRules { form: self.form, max_bytes: self.max_request_bytes },
             max_response_bytes: self.max_response_bytes,
             response_whole_within: self.response_whole_within,
-            echo_key: self.echo_key,
+            echo_key,
         }))
     }
 

@@ -13,6 +13,7 @@ mod key;
 mod maintenance;
 mod outage;
 mod outcome;
+mod probe;
 mod race;
 pub(crate) mod relay;
 mod response;

@@ -86,7 +86,7 @@ fn reaction() -> impl Strategy<Value = ServerReaction> {
 }
 
 fn rules() -> impl Strategy<Value = RetryRules> {
-    let profile = select(vec![Profile::Ichido, Profile::Ietf, Profile::Stripe]);
+    let profile = select(Profile::ALL.to_vec());
     (profile, 1_u32..8, 0_u64..90).prop_map(|(profile, attempts, max_retry_after)| RetryRules {
         retry: Retry { max_attempts: NonZeroU32::new(attempts).unwrap_or(NonZeroU32::MIN), ..Retry::CLIENT },
         max_retry_after: Duration::from_secs(max_retry_after),

@@ -177,7 +177,8 @@ fn profiles_differ_in_their_numbers() {
     assert_eq!(numbers(Profile::Ichido), (409, 202, 2));
     assert_eq!(numbers(Profile::Ietf), (422, 409, 0));
     assert_eq!(numbers(Profile::Stripe), (400, 409, 0));
-    for profile in [Profile::Ichido, Profile::Ietf, Profile::Stripe] {
+    assert_eq!(numbers(Profile::Acp), (422, 409, 0));
+    for profile in Profile::ALL {
         let numbers = profile.numbers();
         assert_eq!((numbers.unknown_status, numbers.not_kept_status), (409, 409), "{profile:?}");
     }

@@ -164,6 +164,7 @@ both_databases! {
             (Profile::Ichido, 409, 202, "idempotency-replayed"),
             (Profile::Ietf, 422, 409, "idempotency-replayed"),
             (Profile::Stripe, 400, 409, "idempotent-replayed"),
+            (Profile::Acp, 422, 409, "idempotent-replayed"),
         ] {
             let gate = HandlerGate::shut();
             let handler = fixture.created_after(&gate);

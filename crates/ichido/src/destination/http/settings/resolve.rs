@@ -18,7 +18,7 @@ use crate::destination::DeliveryTerms;
 use crate::destination::http::endpoint::EndpointClients;
 use crate::destination::http::reconcile::{KEY_PLACEHOLDER, ReconcileEndpoint, ReconcileMeaning};
 use crate::destination::http::response::{ResponsePattern, ResponseReader};
-use crate::destination::http::sign::Secret;
+use ichido_http::signature::Secret;
 
 use crate::destination::http::Http;
 

@@ -18,15 +18,18 @@ const MAX_SECRET_BYTES: usize = 64;
 
 /// A secret shared with the receiver.
 #[derive(Clone)]
-pub(super) struct Secret(Vec<u8>); // Invariant: MIN_SECRET_BYTES..=MAX_SECRET_BYTES bytes.
+pub struct Secret(Vec<u8>); // Invariant: MIN_SECRET_BYTES..=MAX_SECRET_BYTES bytes.
 
 /// Why a text is not a [`Secret`]. No variant holds a character of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SecretError {
+pub enum SecretError {
+    /// It lacks its prefix.
     #[error("a signing secret must start with `{PREFIX}`")]
     NoPrefix,
+    /// What follows the prefix is not base64.
     #[error("a signing secret must be base64 after `{PREFIX}`, including any `=` padding")]
     NotBase64,
+    /// It is too short or too long.
     #[error(
         "a signing secret must have {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} bytes, not {0}; generate a new one \
             from random bytes"
@@ -35,7 +38,8 @@ pub(super) enum SecretError {
 }
 
 impl Secret {
-    pub(super) fn parse(text: &str) -> Result<Self, SecretError> {
+    /// Parses a secret, `whsec_` and base64.
+    pub fn parse(text: &str) -> Result<Self, SecretError> {
         let encoded = text.strip_prefix(PREFIX).ok_or(SecretError::NoPrefix)?;
         let bytes = STANDARD.decode(encoded).map_err(|_| SecretError::NotBase64)?;
         match bytes.len() {
@@ -55,15 +59,17 @@ impl Secret {
     }
 }
 
+/// Does not show the secret.
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
 /// Returns the three header fields of a signed message, in the standard's order.
 ///
 /// Nothing without secrets.
-pub(super) fn fields(
-    secrets: &[Secret],
-    id: &str,
-    now: Timestamp,
-    body: &[u8],
-) -> Vec<(&'static str, String)> {
+pub fn fields(secrets: &[Secret], id: &str, now: Timestamp, body: &[u8]) -> Vec<(&'static str, String)> {
     if secrets.is_empty() {
         return Vec::new();
     }

@@ -1,0 +1,125 @@
+//! `ichido probe`: tests any HTTP API's idempotency from outside.
+//!
+//! Guarantee: it sends no request that it has not shown, and none beyond this machine that nobody agreed to. It ends
+//! within its bounds, and names what it leaves behind. The verdicts are those of [`ichido_probe`].
+// Spec: F3.
+
+mod args;
+mod targets;
+
+use std::path::Path;
+
+use ichido_core::text::visible;
+use ichido_http::clock;
+use ichido_http::url::Host;
+use ichido_probe::{
+    Baseline, Report, RulePlan, Subject, Target, junit, plan, planned, rules, run_name, sarif,
+};
+use serde_json::json;
+
+pub(crate) use args::Args;
+
+use crate::exit::Exit;
+use crate::out;
+use targets::Resolved;
+
+/// Runs the command.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let Resolved { targets, baseline, bounds } = targets::resolve(&args)?;
+    let random: [u8; 4] = std::array::from_fn(|_| fastrand::u8(..));
+    if args.dry_run {
+        return dry_run(&targets, random, args.json);
+    }
+    let mut reports = Vec::new();
+    for target in &targets {
+        if !is_agreed(target, &args)? {
+            continue;
+        }
+        let report = ichido_probe::run(target, bounds(target), random, clock::now, |rule| {
+            tracing::info!(rule = rule.id, "rule started");
+        });
+        reports.push(report.await.map_err(|error| Exit::Failed(error.to_string()))?);
+    }
+    show(&mut reports, &baseline, &args)
+}
+
+/// Shows what will be sent, and asks where that is not plainly meant: beyond this machine, or found in a document.
+fn is_agreed(target: &Target, args: &Args) -> Result<bool, Exit> {
+    let is_local = is_local(target);
+    let bodies =
+        if target.body.is_empty() { String::new() } else { format!(" with {}", visible(&target.body)) };
+    let what = format!("{} {}{}{bodies}", target.method, target.origin(), visible(&target.path));
+    out::eprint(&format!("ichido probe: sends variants of {what}\n"));
+    if args.yes || (is_local && args.openapi.is_none()) {
+        return Ok(true);
+    }
+    out::ask("yes", &format!("this would send many requests: {what}"))
+}
+
+/// Whether the target is on this machine.
+fn is_local(target: &Target) -> bool {
+    match &target.url.host {
+        Host::Address(address) => address.is_loopback(),
+        Host::Name(name) => name == "localhost",
+    }
+}
+
+/// Shows what a run would send.
+fn dry_run(targets: &[Target], random: [u8; 4], is_json: bool) -> Result<(), Exit> {
+    let run = run_name(random);
+    let mut total = 0;
+    let mut all = Vec::new();
+    for target in targets {
+        let of_target = rules().filter(|rule| (rule.subject == Subject::Webhook) == target.webhook.is_some());
+        for rule in of_target {
+            let planned_rule = plan(rule, target, &run, clock::now());
+            total += planned_rule.as_ref().map_or(0, RulePlan::requests);
+            let text = match &planned_rule {
+                Ok(planned_rule) => planned(&target.origin(), &planned_rule.steps),
+                Err(verdict) => format!("# {}: {}\n", verdict.as_str(), verdict.why()),
+            };
+            if is_json {
+                all.push(json!({ "rule": rule.id, "title": rule.title, "would_send": text }));
+            } else {
+                out::print(&format!("## {}: {}\n{text}\n", rule.id, rule.title))?;
+            }
+        }
+    }
+    if is_json {
+        return out::print_line(json!({ "requests": total, "rules": all }));
+    }
+    out::print_line(format!("{total} requests, and more where a request is in flight; nothing was sent"))
+}
+
+fn show(reports: &mut [Report], baseline: &Baseline, args: &Args) -> Result<(), Exit> {
+    for id in baseline.accept(reports) {
+        out::eprint(&format!("ichido probe: the baseline lists {id}, which is not broken; remove it\n"));
+    }
+    if args.json {
+        out::print_line(json!({ "runs": reports.iter().map(Report::to_json).collect::<Vec<_>>() }))?;
+    } else {
+        for report in &*reports {
+            out::print(&report.people(&out::view()))?;
+        }
+    }
+    let write = |file: &Option<std::path::PathBuf>, text: String| {
+        file.as_ref().map_or(Ok(()), |file| save(file, &text))
+    };
+    write(&args.junit, junit(reports))?;
+    write(&args.sarif, sarif(reports, env!("CARGO_PKG_VERSION")))?;
+    let (mut errors, mut seen) = (0, 0);
+    for totals in reports.iter().map(Report::totals) {
+        errors += totals.errors;
+        seen += totals.passed + totals.errors + totals.warnings + totals.accepted;
+    }
+    match (errors, seen) {
+        (0, 0) => Err(Exit::Failed("nothing was tested; the evidence says why".to_owned())),
+        (0, _) => Ok(()),
+        _ => Err(Exit::Findings),
+    }
+}
+
+fn save(file: &Path, text: &str) -> Result<(), Exit> {
+    std::fs::write(file, text)
+        .map_err(|error| Exit::Failed(format!("cannot write {}: {error}", file.display())))
+}

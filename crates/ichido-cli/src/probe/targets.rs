@@ -1,0 +1,230 @@
+//! Turns the flags of `ichido probe` into targets, with all errors at once.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use ichido_core::ledger::Profile;
+use ichido_core::settings::{ConfigErrors, duration};
+use ichido_http::signature::Secret;
+use ichido_http::small_file;
+use ichido_http::url::HttpUrl;
+use ichido_probe::{
+    Baseline, Bounds, Command, Condition, Counter, MAX_BASELINE_BYTES, MAX_OPENAPI_BYTES, Target,
+    WebhookTarget, operations, parse_curl,
+};
+
+use super::Args;
+use crate::exit::Exit;
+use crate::out;
+
+/// The settings of a run.
+pub(super) struct Resolved<F> {
+    pub(super) targets: Vec<Target>,
+    pub(super) baseline: Baseline,
+    /// The bounds of a target that was agreed to.
+    pub(super) bounds: F,
+}
+
+/// The request of a target, from flags or a curl command.
+#[derive(Default)]
+struct Operation {
+    url: String,
+    method: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+/// Resolves the flags.
+pub(super) fn resolve(args: &Args) -> Result<Resolved<impl Fn(&Target) -> Bounds>, Exit> {
+    let mut faults = ConfigErrors::default();
+    let profile = Profile::parse(&args.profile).ok_or_else(|| {
+        format!("\"{}\" is not valid; use one of: {}", args.profile, Profile::WORDS.join(", "))
+    });
+    let profile = faults.check("--profile", profile);
+    let times = [("--max-time", &args.max_time), ("--timeout", &args.timeout)];
+    let times = times.map(|(flag, text)| faults.check(flag, duration::parse(text)));
+    let baseline = args.baseline.as_deref().and_then(|file| baseline(file, &mut faults)).unwrap_or_default();
+    let operation = operation(args, &mut faults);
+    let target = operation.and_then(|one| target(args, profile.unwrap_or_default(), one, &mut faults));
+    let target = faults.or(target)?;
+    let [Some(max_duration), Some(timeout)] = times else {
+        return Err(Exit::invalid("--max-time", "is not a duration"));
+    };
+    let max_requests = args.max_requests;
+    let bounds = move |target: &Target| Bounds {
+        max_requests,
+        max_duration,
+        timeout,
+        may_leave: !super::is_local(target),
+    };
+    let targets = match &args.openapi {
+        Some(file) => of_document(file, &target)?,
+        None => vec![target],
+    };
+    Ok(Resolved { targets, baseline, bounds })
+}
+
+fn operation(args: &Args, faults: &mut ConfigErrors) -> Option<Operation> {
+    let headers = args.headers.iter().filter_map(|text| faults.check("--header", header(text))).collect();
+    if let [program, words @ ..] = &args.curl[..] {
+        if program != "curl" {
+            faults.add("--", format!("\"{program}\" is not curl; write -- curl …"));
+            return None;
+        }
+        let read = faults.check("-- curl", parse_curl(words))?;
+        let headers = [read.headers, headers].concat();
+        return Some(Operation { url: read.url, method: read.method, headers, body: read.body });
+    }
+    let body = match args.body.as_deref().map(|text| text.strip_prefix('@').ok_or(text)) {
+        Some(Ok(file)) => faults.check("--body", small_file::read_text(Path::new(file)))?,
+        Some(Err(text)) => text.to_owned(),
+        None => String::new(),
+    };
+    let url = args.webhook.clone().or_else(|| args.url.clone()).unwrap_or_default();
+    let method = args.method.clone().unwrap_or_else(|| "POST".to_owned());
+    Some(Operation { url, method: method.to_ascii_uppercase(), headers, body })
+}
+
+fn target(
+    args: &Args,
+    profile: Profile,
+    mut operation: Operation,
+    faults: &mut ConfigErrors,
+) -> Option<Target> {
+    let is_valid = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    if operation.method.is_empty() || !is_valid(&operation.method) {
+        faults.add("--method", "is not a method; write it like POST");
+    }
+    // `{marker}` is not allowed in a URL, and the path is sent as written.
+    let readable = operation.url.replace(['{', '}'], "-");
+    let url = faults.check("URL", HttpUrl::parse(&readable))?;
+    let path = operation.url.splitn(4, '/').nth(3).map_or_else(|| "/".to_owned(), |path| format!("/{path}"));
+    if !is_valid(&path) || path.contains('#') {
+        faults.add("URL", "must have a path of visible ASCII without a fragment; percent-encode the rest");
+    }
+    let is_json = operation.body.trim_start().starts_with(['{', '[']);
+    if is_json && !operation.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        operation.headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+    }
+    let commands = [
+        (Command::Crash, &args.crash),
+        (Command::Expire, &args.expire),
+        (Command::Outage, &args.outage),
+        (Command::Recover, &args.recover),
+    ];
+    let provoke = args.provoke.iter().filter_map(|text| faults.check("--provoke", provoked(text))).collect();
+    let counter = counter(args, faults);
+    let optional = |flag: &str, text: &Option<String>, faults: &mut ConfigErrors| {
+        text.as_ref().and_then(|text| faults.check(flag, header(text)))
+    };
+    Some(Target {
+        url,
+        profile,
+        method: operation.method,
+        path,
+        headers: operation.headers,
+        body: operation.body,
+        vary: args.vary.clone(),
+        counter,
+        second_identity: optional("--second-identity", &args.second_identity, faults),
+        fresh_credential: optional("--fresh-credential", &args.fresh_credential, faults),
+        other_operation: args
+            .other_operation
+            .as_ref()
+            .and_then(|text| faults.check("--other-operation", method_and_path(text))),
+        provoke,
+        commands: commands.into_iter().filter_map(|(command, line)| Some((command, line.clone()?))).collect(),
+        webhook: args.secret_file.as_deref().and_then(|file| secret(file, faults)),
+    })
+}
+
+fn secret(file: &Path, faults: &mut ConfigErrors) -> Option<WebhookTarget> {
+    let text = faults.check("--secret-file", small_file::read_text(file))?;
+    faults.check("--secret-file", Secret::parse(text.trim())).map(|secret| WebhookTarget { secret })
+}
+
+fn counter(args: &Args, faults: &mut ConfigErrors) -> Option<Counter> {
+    if let Some(line) = &args.count_command {
+        return Some(Counter::Command(line.clone()));
+    }
+    let (method, path) = faults.check("--count", method_and_path(args.count.as_ref()?))?;
+    if method != "GET" {
+        faults.add("--count", "counts with GET only; write 'GET /path'");
+    }
+    let pointer = args.at.clone().unwrap_or_default();
+    if !pointer.is_empty() && !pointer.starts_with('/') {
+        faults.add("--at", "is not a JSON pointer; write it like /total");
+    }
+    Some(Counter::Get { path, pointer })
+}
+
+fn method_and_path(text: &str) -> Result<(String, String), String> {
+    let parts = text
+        .trim()
+        .split_once(' ')
+        .map(|(method, path)| (method.to_ascii_uppercase(), path.trim().to_owned()));
+    let is_path = |path: &str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
+    parts
+        .filter(|(_, path)| is_path(path))
+        .ok_or_else(|| format!("\"{text}\" is not a method and a path; write it like 'POST /refunds'"))
+}
+
+/// Parses `HEADER: VALUE`.
+fn header(text: &str) -> Result<(String, String), String> {
+    // The value may be a credential.
+    let wrong = || "is not a header; write it like 'Authorization: Bearer …'".to_owned();
+    let (name, value) = text.split_once(':').ok_or_else(wrong)?;
+    let is_name =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let value = value.trim();
+    if !is_name || value.chars().any(char::is_control) {
+        return Err(wrong());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Parses `CONDITION=HEADER: VALUE`.
+fn provoked(text: &str) -> Result<(Condition, (String, String)), String> {
+    let form = || format!("write CONDITION='HEADER: VALUE', with one of: {}", Condition::WORDS.join(", "));
+    let (condition, line) = text.split_once('=').ok_or_else(form)?;
+    let condition = Condition::parse(condition).ok_or_else(form)?;
+    Ok((condition, header(line)?))
+}
+
+fn baseline(file: &Path, faults: &mut ConfigErrors) -> Option<Baseline> {
+    let text = read(file, MAX_BASELINE_BYTES, "--baseline", faults)?;
+    faults.check("--baseline", Baseline::parse(&text))
+}
+
+fn read(file: &Path, max_bytes: usize, flag: &str, faults: &mut ConfigErrors) -> Option<String> {
+    let text = small_file::read_text_within(file, max_bytes);
+    faults.check(flag, text.map_err(|error| format!("cannot read {}: {error}", file.display())))
+}
+
+/// Returns a target for each state-changing operation of a document.
+fn of_document(file: &Path, api: &Target) -> Result<Vec<Target>, Exit> {
+    let mut faults = ConfigErrors::default();
+    let text = read(file, MAX_OPENAPI_BYTES, "--openapi", &mut faults);
+    let text = faults.or(text)?;
+    let invalid = |error: &dyn Display| Exit::invalid("--openapi", format!("{}: {error}", file.display()));
+    let found = operations(&text).map_err(|error| invalid(&error))?;
+    let base = api.path.trim_end_matches('/');
+    let mut targets = Vec::new();
+    for one in found {
+        if let Some(why) = one.skipped {
+            out::eprint(&format!("ichido probe: {} {} is skipped: {why}\n", one.method, one.path));
+            continue;
+        }
+        let mut target =
+            Target { method: one.method, path: format!("{base}{}", one.path), body: one.body, ..api.clone() };
+        if !target.body.is_empty() {
+            target.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+            target.headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+        }
+        targets.push(target);
+    }
+    if targets.is_empty() {
+        return Err(invalid(&"no operation can be tested"));
+    }
+    Ok(targets)
+}

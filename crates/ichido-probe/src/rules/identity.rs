@@ -1,0 +1,222 @@
+//! Rules about which requests are the same: body, key, operation, caller.
+
+use ichido_core::ledger::Profile;
+use serde_json::Value;
+
+use super::with_effects;
+use crate::exchange::{EffectCount, ProbeRequest, ProbeResponse, Step};
+use crate::json::{null_and_absent, telling_values, values_without_links, with_number};
+use crate::kit::{Kit, NotApplicable};
+use crate::seen::{Judged, Seen, Verdict, fail, is_marked, is_same, not_applicable, shown};
+
+/// Whether a response is the stored one of another request; `None` if they are alike and nothing tells.
+fn is_replay(request: &ProbeRequest, first: &ProbeResponse, again: &ProbeResponse) -> Option<bool> {
+    if is_marked(again) {
+        return Some(true);
+    }
+    if first.body != again.body {
+        return Some(false);
+    }
+    let sent = String::from_utf8_lossy(&request.body);
+    telling_values(&first.body).iter().any(|value| !sent.contains(&**value)).then_some(true)
+}
+
+pub(super) fn other_body_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let other = kit.other_body("another body under its key", 1)?;
+    Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(other)])
+}
+
+// SPEC A4.
+pub(super) fn other_body(seen: &Seen<'_>) -> Judged<String> {
+    seen.accepted(0)?;
+    let (other, expected) = (seen.response(1)?, seen.profile.numbers().mismatch_status);
+    if other.status != expected {
+        return fail(format!("another body under the same key got {}, not {expected}", shown(other)));
+    }
+    seen.effects_are(1, 1)?;
+    Ok(with_effects(seen, &expected.to_string()))
+}
+
+pub(super) fn other_operation_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let missing =
+        "there is no other operation; pass --other-operation 'METHOD /path', one that takes the same body";
+    let (method, path) = kit.target.other_operation.as_ref().ok_or(missing)?;
+    let other = ProbeRequest {
+        method: method.clone(),
+        target: path.clone(),
+        ..kit.keyed("another operation under its key", 1)
+    };
+    Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(other)])
+}
+
+// SPEC C3.
+pub(super) fn other_operation(seen: &Seen<'_>) -> Judged<String> {
+    let first = seen.accepted(0)?;
+    let other = seen.response(1)?;
+    let is_refused = other.status == seen.profile.numbers().mismatch_status;
+    match (is_replay(seen.request(1)?, first, other), seen.profile) {
+        (Some(true), _) => fail(format!("another operation got the response of the first: {}", shown(other))),
+        (_, profile) if is_refused && profile != Profile::Acp => Ok(format!("{}, refused", other.status)),
+        (_, Profile::Stripe) => fail(format!("another operation got {}, not 400", shown(other))),
+        (Some(false), _) if other.is_success() => Ok("another operation runs".to_owned()),
+        (_, _) if !other.is_success() => not_applicable(format!(
+            "the other operation got {}; name one that takes the same body",
+            shown(other)
+        )),
+        (_, _) => Err(Verdict::Unverified("both operations respond alike".to_owned())),
+    }
+}
+
+pub(super) fn close_values_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    // The first integer that a double cannot hold, and the one before it.
+    const LAST_EXACT: u64 = 1 << 53;
+    let body = kit.body(1);
+    let mut steps = Vec::new();
+    let mut pair = |key, of: [(&'static str, String); 2]| {
+        for (purpose, body) in of {
+            let mut request = kit.keyed(purpose, key);
+            request.body = body.into_bytes();
+            steps.push(Step::Send(request));
+        }
+    };
+    if let Some((one, other)) = with_number(&body, LAST_EXACT).zip(with_number(&body, LAST_EXACT + 1)) {
+        pair(1, [("the number 2^53", one), ("the number 2^53+1 under its key", other)]);
+    }
+    if let Some((null, absent)) = null_and_absent(&body) {
+        pair(2, [("a member that is null", null), ("a member that is absent under its key", absent)]);
+    }
+    if steps.is_empty() { Err("the body is not a JSON object".to_owned()) } else { Ok(steps) }
+}
+
+// SPEC C9.
+pub(super) fn close_values(seen: &Seen<'_>) -> Judged<String> {
+    let mut told_apart = Vec::new();
+    for pair in (0..seen.exchanges.len()).step_by(2) {
+        let first = seen.response(pair)?;
+        if !first.is_success() {
+            continue;
+        }
+        let (request, again) = (seen.request(pair + 1)?, seen.response(pair + 1)?);
+        match is_replay(request, first, again) {
+            Some(true) => {
+                return fail(format!(
+                    "{} got the response of {}",
+                    request.purpose,
+                    seen.request(pair)?.purpose
+                ));
+            }
+            None => return Err(Verdict::Unverified("both requests respond alike".to_owned())),
+            Some(false) => told_apart.push(seen.request(pair)?.purpose),
+        }
+    }
+    if told_apart.is_empty() {
+        return not_applicable("the API refuses such values");
+    }
+    Ok(format!("told apart: {}", told_apart.join(", ")))
+}
+
+pub(super) fn other_key_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let first = kit.keyed("the first request", 1);
+    let other = kit.keyed("the same body under another key", 2);
+    let other = ProbeRequest { body: first.body.clone(), target: first.target.clone(), ..other };
+    Ok(vec![Step::Send(first), Step::Send(other)])
+}
+
+pub(super) fn other_key(seen: &Seen<'_>) -> Judged<String> {
+    let first = seen.accepted(0)?;
+    let again = seen.response(1)?;
+    if !again.is_success() || is_marked(again) {
+        return fail(format!("the same body under another key got {}", shown(again)));
+    }
+    let is_one = *seen.effects == EffectCount::Counted(1)
+        || (*seen.effects == EffectCount::NotCounted
+            && is_replay(seen.request(1)?, first, again) == Some(true));
+    // SPEC A7.
+    if is_one && seen.profile == Profile::Ichido {
+        return not_applicable("the API also deduplicates by content");
+    }
+    seen.effects_are(2, 2)?;
+    if is_one {
+        return fail(format!("the same body under another key got {}", shown(again)));
+    }
+    Ok(with_effects(seen, "both run"))
+}
+
+pub(super) fn other_caller_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let theirs = kit.keyed("another caller's request under the same key", 1);
+    let theirs = Kit::instead(theirs, kit.target.second_identity.as_ref(), "second-identity")?;
+    Ok(vec![
+        Step::Send(kit.keyed("the first request", 1)),
+        Step::Send(kit.keyed("the same caller's request under another key", 2)),
+        Step::Send(theirs),
+    ])
+}
+
+// SPEC C3.
+pub(super) fn other_caller(seen: &Seen<'_>) -> Judged<String> {
+    let (first, control, theirs) = (seen.accepted(0)?, seen.accepted(1)?, seen.response(2)?);
+    match theirs.status {
+        401 | 403 => not_applicable(format!("the API does not know the second identity: {}", shown(theirs))),
+        200..300 if is_marked(theirs) => fail(format!("another caller got a replay: {}", shown(theirs))),
+        200..300 if theirs.body != first.body => Ok("another caller gets a result of its own".to_owned()),
+        200..300 if first.body != control.body => {
+            fail(format!("another caller got the first caller's response: {}", shown(theirs)))
+        }
+        200..300 => Err(Verdict::Unverified("all responses are alike".to_owned())),
+        _ => fail(format!("another caller learns that the key is used: {}", shown(theirs))),
+    }
+}
+
+pub(super) fn fresh_credential_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let again = kit.keyed("the retry with another credential", 1);
+    let again = Kit::instead(again, kit.target.fresh_credential.as_ref(), "fresh-credential")?;
+    Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(again)])
+}
+
+pub(super) fn fresh_credential(seen: &Seen<'_>) -> Judged<String> {
+    let (first, again) = (seen.accepted(0)?, seen.response(1)?);
+    seen.effects_are(1, 1)?;
+    is_same(first, again, "the retry with another credential")?;
+    Ok(with_effects(seen, "the same response"))
+}
+
+pub(super) fn refusal_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    other_body_steps(kit)
+}
+
+pub(super) fn refusal(seen: &Seen<'_>) -> Judged<String> {
+    let (first, refusal) = (seen.accepted(0)?, seen.response(1)?);
+    if refusal.status / 100 != 4 {
+        return not_applicable(format!("nothing was refused: another body got {}", shown(refusal)));
+    }
+    let text = String::from_utf8_lossy(&refusal.body);
+    // A link says nothing to a caller who may not follow it.
+    let said = match values_without_links(&refusal.body) {
+        none if none.is_empty() => vec![text.clone().into_owned()],
+        said => said,
+    };
+    let sent =
+        [seen.request(0)?, seen.request(1)?].map(|one| String::from_utf8_lossy(&one.body).into_owned());
+    let mut stored = telling_values(&first.body);
+    stored.retain(|value| !sent.iter().any(|sent| sent.contains(&**value)));
+    if let Some(value) = stored.iter().find(|value| said.iter().any(|said| said.contains(&***value))) {
+        return fail(format!("the refusal shows \"{value}\" of the first response"));
+    }
+    let parsed: Option<Value> = serde_json::from_str(&text).ok();
+    let Some(Value::Object(members)) = parsed else {
+        return fail(format!("the refusal is not a JSON object: {}", shown(refusal)));
+    };
+    if matches!(seen.profile, Profile::Ichido | Profile::Ietf) {
+        let is_problem =
+            refusal.header("content-type").is_some_and(|kind| kind.starts_with("application/problem+json"));
+        if !is_problem {
+            return fail("the refusal is not application/problem+json");
+        }
+        if members.get("status").is_some_and(|status| *status != refusal.status)
+            || !members.contains_key("title")
+        {
+            return fail(format!("the problem has no title, or another status: {}", shown(refusal)));
+        }
+    }
+    Ok(format!("{} reveals nothing", refusal.status))
+}

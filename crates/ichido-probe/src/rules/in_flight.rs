@@ -1,0 +1,135 @@
+//! Rules about duplicates that arrive while the first request is in flight.
+
+use ichido_core::ledger::Profile;
+
+use super::with_effects;
+use crate::exchange::{ProbeResponse, Received, Step};
+use crate::kit::{Kit, NotApplicable};
+use crate::seen::{Judged, Seen, Verdict, fail, not_applicable, shown};
+use crate::target::Condition;
+
+/// How many requests are released together, one key each time.
+const RACES: [usize; 3] = [2, 10, 100];
+/// How many are released together to meet one in flight.
+const RACERS: usize = 10;
+
+pub(super) fn race_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let mut steps = Vec::new();
+    for (key, count) in RACES.into_iter().enumerate() {
+        steps.push(Step::Together((0..count).map(|_| kit.keyed("a simultaneous request", key)).collect()));
+        steps.push(Step::Send(kit.polled("a later retry", key)));
+    }
+    Ok(steps)
+}
+
+// SPEC C6.
+pub(super) fn race(seen: &Seen<'_>) -> Judged<String> {
+    let races = i64::try_from(RACES.len()).unwrap_or(i64::MAX);
+    let mut answered = 0;
+    for exchange in seen.exchanges {
+        let Received::Response(response) = &exchange.received else { continue };
+        answered += 1;
+        if response.status == 500 {
+            return fail(format!("{} got {}", exchange.request.purpose, shown(response)));
+        }
+    }
+    if answered == 0 {
+        return Err(Verdict::Unverified("no request got a response".to_owned()));
+    }
+    let last = seen.exchanges.len().saturating_sub(1);
+    seen.accepted(last)?;
+    seen.effects_are(races, races)?;
+    Ok(with_effects(seen, "2, 10 and 100 requests at once"))
+}
+
+/// Returns a duplicate of a request that is in flight, or a race of requests that may meet one.
+fn meeting(kit: &Kit<'_>) -> Vec<Step> {
+    match kit.provoked(Condition::Slow, kit.keyed("the first request", 1)) {
+        Ok(slow) => {
+            let duplicate =
+                kit.provoked(Condition::Slow, kit.keyed("the duplicate", 1)).unwrap_or_else(|_| slow.clone());
+            vec![Step::During(slow, vec![Step::Send(duplicate)])]
+        }
+        Err(_) => vec![Step::Together((0..RACERS).map(|_| kit.keyed("a simultaneous request", 1)).collect())],
+    }
+}
+
+pub(super) fn duplicate_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let mut steps = meeting(kit);
+    steps.push(Step::Send(kit.polled("a later retry", 1)));
+    Ok(steps)
+}
+
+// SPEC C6.
+pub(super) fn duplicate(seen: &Seen<'_>) -> Judged<String> {
+    let last = seen.accepted(seen.exchanges.len().saturating_sub(1))?;
+    let is_met = seen.exchanges.len() == 3;
+    let others = seen.exchanges.iter().filter_map(|exchange| match &exchange.received {
+        Received::Response(response) if (response.status, &response.body) != (last.status, &last.body) => {
+            Some((exchange.request.purpose, response))
+        }
+        _ => None,
+    });
+    let mut met = 0;
+    for (purpose, response) in others {
+        if response.status == 503 {
+            continue;
+        }
+        is_report(seen, response).or_else(|why| fail(format!("{purpose} got {}: {why}", shown(response))))?;
+        met += 1;
+    }
+    seen.effects_are(1, 1)?;
+    match (met, is_met) {
+        (0, false) => not_applicable(
+            "no duplicate met the first request in flight; pass --provoke slow='HEADER: VALUE'",
+        ),
+        (0, true) => Ok(with_effects(seen, "the duplicate waits for the outcome")),
+        (count, _) => Ok(with_effects(seen, &format!("{count} learn that it is in flight"))),
+    }
+}
+
+/// Says what a report of an action in flight lacks.
+fn is_report(seen: &Seen<'_>, response: &ProbeResponse) -> Result<(), String> {
+    if !seen.is_in_flight(response) {
+        let status = seen.profile.numbers().in_flight_status;
+        let header = if status == 202 { " with Idempotency-Status: processing" } else { "" };
+        return Err(format!("expected {status}{header}, or the outcome"));
+    }
+    let must_hint = matches!(seen.profile, Profile::Ichido | Profile::Acp);
+    if must_hint && response.header("retry-after").is_none() {
+        Err("it lacks Retry-After".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
+pub(super) fn other_body_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let slow = kit.provoked(Condition::Slow, kit.keyed("the first request", 1))?;
+    let other = kit.provoked(Condition::Slow, kit.other_body("another body under its key", 1)?)?;
+    Ok(vec![Step::During(slow, vec![Step::Send(other)])])
+}
+
+// SPEC A4.
+pub(super) fn other_body(seen: &Seen<'_>) -> Judged<String> {
+    seen.accepted(0)?;
+    let other = seen.response(1)?;
+    let numbers = seen.profile.numbers();
+    let may_wait = seen.profile != Profile::Ichido && other.status == numbers.in_flight_status;
+    if other.status != numbers.mismatch_status && !may_wait {
+        return fail(format!("another body in flight got {}, not {}", shown(other), numbers.mismatch_status));
+    }
+    Ok(format!("{}", other.status))
+}
+
+pub(super) fn outlasted_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let slow = kit.provoked(Condition::Outlast, kit.keyed("the first request", 1))?;
+    let duplicate = kit.provoked(Condition::Outlast, kit.polled("the duplicate", 1))?;
+    let last = kit.provoked(Condition::Outlast, kit.polled("a later retry", 1))?;
+    Ok(vec![Step::During(slow, vec![Step::Send(duplicate)]), Step::Send(last)])
+}
+
+pub(super) fn outlasted(seen: &Seen<'_>) -> Judged<String> {
+    seen.response(2)?;
+    seen.effects_are(1, 1)?;
+    Ok(with_effects(seen, "a request that outlasts its lease"))
+}

@@ -1,0 +1,138 @@
+//! Rules about the key's header line.
+
+use ichido_core::ledger::Profile;
+
+use super::with_effects;
+use crate::exchange::Step;
+use crate::kit::{KEY, Kit, NotApplicable};
+use crate::seen::{Judged, Seen, fail, is_same, not_applicable, shown};
+
+/// The profile says nothing about a rule.
+fn says_nothing(profile: Profile) -> NotApplicable {
+    format!("the profile {profile} does not say")
+}
+
+pub(super) fn missing_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    Ok(vec![Step::Send(kit.plain("a request without a key", 1))])
+}
+
+pub(super) fn missing(seen: &Seen<'_>) -> Judged<String> {
+    let response = seen.response(0)?;
+    match seen.profile {
+        Profile::Stripe if response.is_success() => {
+            seen.effects_are(1, 1)?;
+            Ok(with_effects(seen, "a request without a key runs"))
+        }
+        Profile::Stripe => not_applicable(format!("keys are required here: {}", shown(response))),
+        Profile::Ietf if response.is_success() => not_applicable("keys are optional here"),
+        _ if response.status == 400 => {
+            seen.effects_are(0, 0)?;
+            Ok(with_effects(seen, "400"))
+        }
+        _ => fail(format!("a request without a key got {}, not 400", shown(response))),
+    }
+}
+
+pub(super) fn invalid_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let mut keys: Vec<(&str, Vec<u8>)> = vec![
+        ("an empty key", Vec::new()),
+        ("an unterminated key", format!("\"{}", kit.key(1)).into_bytes()),
+        ("a key that is not ASCII", "cl\u{e9}".as_bytes().to_vec()),
+        ("a key with a control character", b"a\x01b".to_vec()),
+    ];
+    // The draft has no limit.
+    if kit.target.profile != Profile::Ietf {
+        keys.push(("a key of 256 characters", [b'k'; 256].to_vec()));
+    }
+    let send = |(number, (purpose, key))| Step::Send(kit.with_key(purpose, number, key));
+    Ok(keys.into_iter().enumerate().map(send).collect())
+}
+
+pub(super) fn invalid(seen: &Seen<'_>) -> Judged<String> {
+    for index in 0..seen.exchanges.len() {
+        // A server may also close the connection: bytes like these are not HTTP.
+        if let Some(status) = seen.status(index)?
+            && status != 400
+        {
+            return fail(format!(
+                "{} got {}, not 400",
+                seen.request(index)?.purpose,
+                shown(seen.response(index)?)
+            ));
+        }
+    }
+    seen.effects_are(0, 0)?;
+    Ok(with_effects(seen, "all are refused"))
+}
+
+pub(super) fn quoted_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let quoted = || Step::Send(kit.with_key("the quoted key", 1, format!("\"{}\"", kit.key(1))));
+    let bare = || Step::Send(kit.with_key("the bare key", 1, kit.key(1)));
+    match kit.target.profile {
+        Profile::Ichido => Ok(vec![bare(), quoted()]),
+        Profile::Ietf => Ok(vec![bare()]),
+        profile => Err(says_nothing(profile)),
+    }
+}
+
+pub(super) fn quoted(seen: &Seen<'_>) -> Judged<String> {
+    if seen.profile == Profile::Ietf {
+        let response = seen.response(0)?;
+        if response.status != 400 {
+            return fail(format!("a bare key got {}, not 400", shown(response)));
+        }
+        seen.effects_are(0, 0)?;
+        return Ok(with_effects(seen, "a bare key is refused"));
+    }
+    same_key(seen, "the quoted key")
+}
+
+/// Concludes that two spellings are one key.
+fn same_key(seen: &Seen<'_>, what: &str) -> Judged<String> {
+    let (first, again) = (seen.accepted(0)?, seen.response(1)?);
+    seen.effects_are(1, 1)?;
+    is_same(first, again, what)?;
+    Ok(with_effects(seen, &format!("{what} is the same key")))
+}
+
+pub(super) fn two_lines_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let two = |purpose, first, second| {
+        let mut request = kit.keyed(purpose, first);
+        let line = kit.keyed(purpose, second).headers.into_iter().filter(|(name, _)| name == KEY);
+        request.headers.extend(line);
+        Step::Send(request)
+    };
+    Ok(vec![two("the same key in two lines", 1, 1), two("two keys in two lines", 2, 3)])
+}
+
+pub(super) fn two_lines(seen: &Seen<'_>) -> Judged<String> {
+    let may_run = matches!(seen.profile, Profile::Stripe | Profile::Acp);
+    let mut ran = 0;
+    for index in 0..2 {
+        let response = seen.response(index)?;
+        match response.status {
+            400 => (),
+            _ if may_run && response.is_success() => ran += 1,
+            _ => {
+                return fail(format!("{} got {}, not 400", seen.request(index)?.purpose, shown(response)));
+            }
+        }
+    }
+    seen.effects_are(ran, ran)?;
+    Ok(with_effects(seen, if ran == 0 { "both are refused" } else { "one line counts" }))
+}
+
+pub(super) fn parameter_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    if !matches!(kit.target.profile, Profile::Ichido | Profile::Ietf) {
+        return Err(says_nothing(kit.target.profile));
+    }
+    let with_parameter = format!("\"{}\";x=1", kit.key(1));
+    Ok(vec![
+        Step::Send(kit.keyed("the first request", 1)),
+        Step::Send(kit.with_key("the key with a parameter", 1, with_parameter)),
+    ])
+}
+
+pub(super) fn parameter(seen: &Seen<'_>) -> Judged<String> {
+    same_key(seen, "the key with a parameter")
+}

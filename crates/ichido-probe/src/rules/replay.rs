@@ -1,0 +1,116 @@
+//! Rules about the response to a retry.
+
+use ichido_core::ledger::Profile;
+
+use super::with_effects;
+use crate::exchange::Step;
+use crate::json::respelled;
+use crate::kit::{Kit, NotApplicable};
+use crate::seen::{Judged, Seen, fail, is_echoed, is_marked, is_same, shown};
+
+/// How often a completed request is sent again.
+const RETRIES: usize = 50;
+
+pub(super) fn retry_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(kit.keyed("the retry", 1))])
+}
+
+// SPEC A3, C5.
+pub(super) fn retry(seen: &Seen<'_>) -> Judged<String> {
+    let (first, again) = (seen.accepted(0)?, seen.response(1)?);
+    seen.effects_are(1, 1)?;
+    is_same(first, again, "the retry")?;
+    let marker = seen.profile.numbers().replay_marker;
+    // The draft has no marker.
+    if seen.profile != Profile::Ietf && again.header(marker) != Some("true") {
+        return fail(format!("the retry has no header {marker}: true"));
+    }
+    if seen.profile != Profile::Ietf && is_marked(first) {
+        return fail("the first response is marked as a replay");
+    }
+    let echoed = (is_echoed(seen.request(0)?, first), is_echoed(seen.request(1)?, again));
+    if seen.profile == Profile::Acp && echoed != (true, true) {
+        return fail("the key is not echoed");
+    }
+    if seen.profile == Profile::Ichido && echoed.0 != echoed.1 {
+        return fail("the key is echoed in one of the two responses");
+    }
+    let id =
+        |response: &'_ crate::exchange::ProbeResponse| response.header("x-request-id").map(str::to_owned);
+    if seen.profile == Profile::Ichido && id(first).is_some() && id(first) == id(again) {
+        return fail("the retry has the x-request-id of the first request");
+    }
+    Ok(with_effects(seen, "the same status and body"))
+}
+
+pub(super) fn many_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let mut steps = vec![Step::Send(kit.keyed("the first request", 1))];
+    steps.extend((0..RETRIES).map(|_| Step::Send(kit.keyed("a retry", 1))));
+    Ok(steps)
+}
+
+pub(super) fn many(seen: &Seen<'_>) -> Judged<String> {
+    seen.accepted(0)?;
+    seen.effects_are(1, 1)?;
+    for index in 1..seen.exchanges.len() {
+        let response = seen.response(index)?;
+        if response.status / 100 == 5 {
+            return fail(format!("retry {index} got {}", shown(response)));
+        }
+    }
+    Ok(with_effects(seen, &format!("{} retries", seen.exchanges.len() - 1)))
+}
+
+pub(super) fn other_spelling_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    let other = respelled(&kit.body(1)).ok_or("the body is not a JSON object")?;
+    let mut again = kit.keyed("the same JSON in another spelling", 1);
+    again.body = other.into_bytes();
+    Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(again)])
+}
+
+// SPEC C9.
+pub(super) fn other_spelling(seen: &Seen<'_>) -> Judged<String> {
+    let (first, again) = (seen.accepted(0)?, seen.response(1)?);
+    seen.effects_are(1, 1)?;
+    if seen.profile == Profile::Ietf && again.status == seen.profile.numbers().mismatch_status {
+        return Ok(with_effects(seen, "bodies are compared by their bytes"));
+    }
+    is_same(first, again, "the same JSON in another spelling")?;
+    Ok(with_effects(seen, "bodies are compared by their meaning"))
+}
+
+/// Fields that belong to the outcome.
+const OF_OUTCOME: [&str; 8] = [
+    "content-type",
+    "location",
+    "etag",
+    "content-language",
+    "content-location",
+    "content-disposition",
+    "last-modified",
+    "link",
+];
+
+pub(super) fn headers_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
+    Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(kit.keyed("the retry", 1))])
+}
+
+pub(super) fn headers(seen: &Seen<'_>) -> Judged<String> {
+    let (first, again) = (seen.accepted(0)?, seen.response(1)?);
+    if first.status != again.status {
+        return fail(format!("the retry got {}, not {}", again.status, first.status));
+    }
+    let mut repeated = Vec::new();
+    for name in OF_OUTCOME {
+        let (one, other): (Vec<_>, Vec<_>) = (first.lines(name).collect(), again.lines(name).collect());
+        if one != other {
+            let text = |lines: &[&[u8]]| String::from_utf8_lossy(&lines.join(&b", "[..])).into_owned();
+            return fail(format!("{name} is \"{}\", first it was \"{}\"", text(&other), text(&one)));
+        }
+        repeated.extend((!one.is_empty()).then_some(name));
+    }
+    if seen.profile == Profile::Ichido && again.lines("set-cookie").next().is_some() {
+        return fail("the retry sets a cookie again");
+    }
+    Ok(format!("the same status, {}", repeated.join(", ")))
+}

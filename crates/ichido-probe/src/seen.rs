@@ -1,0 +1,158 @@
+//! What was seen of a target, and what can be said about it.
+
+use ichido_core::ledger::Profile;
+use ichido_core::text::{bounded, visible};
+
+use crate::exchange::{EffectCount, Exchange, ProbeRequest, ProbeResponse, Received};
+use crate::kit::KEY;
+
+/// What the probe says about a rule, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The target keeps the rule.
+    Pass(String),
+    /// The target breaks the rule.
+    Fail(String),
+    /// There is nothing to test.
+    NotApplicable(String),
+    /// Whether the target keeps the rule was not seen.
+    Unverified(String),
+}
+
+impl Verdict {
+    /// Returns the verdict as a word.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Pass(_) => "pass",
+            Self::Fail(_) => "fail",
+            Self::NotApplicable(_) => "not applicable",
+            Self::Unverified(_) => "unverified",
+        }
+    }
+
+    /// Returns why.
+    pub fn why(&self) -> &str {
+        let (Self::Pass(why) | Self::Fail(why) | Self::NotApplicable(why) | Self::Unverified(why)) = self;
+        why
+    }
+}
+
+/// Ends a judgement early.
+pub(crate) type Judged<T> = Result<T, Verdict>;
+
+/// The recorded exchanges of a rule.
+pub(crate) struct Seen<'a> {
+    pub(crate) exchanges: &'a [Exchange],
+    pub(crate) effects: &'a EffectCount,
+    pub(crate) profile: Profile,
+}
+
+pub(crate) fn fail<T>(why: impl Into<String>) -> Judged<T> {
+    Err(Verdict::Fail(why.into()))
+}
+
+pub(crate) fn not_applicable<T>(why: impl Into<String>) -> Judged<T> {
+    Err(Verdict::NotApplicable(why.into()))
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn request(&self, index: usize) -> Judged<&'a ProbeRequest> {
+        let missing = || Verdict::Unverified("not all requests were sent".to_owned());
+        self.exchanges.get(index).map(|exchange| &exchange.request).ok_or_else(missing)
+    }
+
+    /// Returns the response to the request of this index, which must have one.
+    pub(crate) fn response(&self, index: usize) -> Judged<&'a ProbeResponse> {
+        let request = self.request(index)?;
+        match &self.exchanges[index].received {
+            Received::Response(response) => Ok(response),
+            Received::Cut => Err(Verdict::Unverified(format!("{} was cut", request.purpose))),
+            Received::Nothing(why) => fail(format!("{} got no response: {why}", request.purpose)),
+            Received::NotConnected(why) => {
+                Err(Verdict::Unverified(format!("{} was not sent: {why}", request.purpose)))
+            }
+        }
+    }
+
+    /// Returns the status, or `None` if the target closed the connection without a response.
+    pub(crate) fn status(&self, index: usize) -> Judged<Option<u16>> {
+        self.request(index)?;
+        match &self.exchanges[index].received {
+            Received::Nothing(_) => Ok(None),
+            _ => self.response(index).map(|response| Some(response.status)),
+        }
+    }
+
+    /// Returns the response to a request that the target must accept, or nothing can be tested.
+    pub(crate) fn accepted(&self, index: usize) -> Judged<&'a ProbeResponse> {
+        let response = self.response(index)?;
+        if response.is_success() && !self.is_in_flight(response) {
+            return Ok(response);
+        }
+        let purpose = self.request(index)?.purpose;
+        not_applicable(format!(
+            "{purpose} was not accepted: {}; pass a request that the API accepts",
+            shown(response)
+        ))
+    }
+
+    /// Fails unless this many effects were counted. Without a counter it says nothing.
+    pub(crate) fn effects_are(&self, least: i64, most: i64) -> Judged<()> {
+        match self.effects {
+            EffectCount::Counted(count) if *count < least || most < *count => {
+                let wanted = if least == most { least.to_string() } else { format!("{least} to {most}") };
+                fail(format!("{count} effects instead of {wanted}"))
+            }
+            EffectCount::Counted(_) | EffectCount::NotCounted => Ok(()),
+            EffectCount::Failed(why) => Err(Verdict::Unverified(format!("the counter failed: {why}"))),
+        }
+    }
+
+    /// Whether a response says that the action is still in flight.
+    pub(crate) fn is_in_flight(&self, response: &ProbeResponse) -> bool {
+        is_in_flight(self.profile, response)
+    }
+}
+
+/// Fails unless the second response is that of the first request.
+pub(crate) fn is_same(first: &ProbeResponse, again: &ProbeResponse, purpose: &str) -> Judged<()> {
+    if (first.status, &first.body) == (again.status, &again.body) {
+        return Ok(());
+    }
+    fail(format!("{purpose} got {} instead of the first response, {}", shown(again), shown(first)))
+}
+
+/// Whether a response says, in this profile, that the action is still in flight.
+pub(crate) fn is_in_flight(profile: Profile, response: &ProbeResponse) -> bool {
+    let status = response.header("idempotency-status");
+    response.status == profile.numbers().in_flight_status
+        && if response.status == 202 { status == Some("processing") } else { status != Some("unknown") }
+}
+
+/// Whether a response is marked as a replay, in any profile.
+pub(crate) fn is_marked(response: &ProbeResponse) -> bool {
+    Profile::ALL.into_iter().any(|profile| {
+        response
+            .header(profile.numbers().replay_marker)
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    })
+}
+
+/// Whether a request's key came back.
+pub(crate) fn is_echoed(request: &ProbeRequest, response: &ProbeResponse) -> bool {
+    let sent = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(KEY));
+    sent.is_some_and(|(_, value)| response.lines(KEY).any(|line| line == value))
+}
+
+/// Shows a response in a few words.
+pub(crate) fn shown(response: &ProbeResponse) -> String {
+    const MAX_CHARS: usize = 60;
+    let body = String::from_utf8_lossy(&response.body);
+    let body = visible(body.trim());
+    let marked = if is_marked(response) { ", marked as a replay" } else { "" };
+    if body.is_empty() {
+        format!("{}{marked}", response.status)
+    } else {
+        format!("{} {}{marked}", response.status, bounded(&body, MAX_CHARS))
+    }
+}

@@ -1,0 +1,7 @@
+//! The probe against a service that can be broken in every way, and its pages.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+mod pages;
+mod service;
+mod switches;

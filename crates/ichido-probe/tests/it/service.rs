@@ -1,0 +1,551 @@
+//! A service that keeps every rule of the profile ichido, unless a switch breaks one.
+//!
+//! It is small and slow on purpose, and shares no code with the product but the signature of webhooks.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use ichido_http::clock;
+use ichido_http::signature::{Secret, fields};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep};
+
+pub(crate) const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
+const LEASE: Duration = Duration::from_millis(400);
+const WAIT: Duration = Duration::from_millis(300);
+const SLOW: Duration = Duration::from_millis(900);
+
+/// A running service.
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) address: SocketAddr,
+    /// The id of the rule that is broken; none if it is empty.
+    broken: &'static str,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    records: HashMap<String, Record>,
+    effects: HashMap<String, i64>,
+    events: HashMap<String, i64>,
+    latest: HashMap<String, i64>,
+    number: i64,
+    crashes: usize,
+    is_store_down: bool,
+    /// Connections whose request has not ended.
+    connections: usize,
+}
+
+struct Record {
+    fingerprint: String,
+    phase: Phase,
+    /// Replays to clients that came one after the other.
+    replays: usize,
+    /// What is stored once the client has it.
+    pending: Option<Answer>,
+}
+
+#[derive(Clone)]
+enum Phase {
+    InFlight(Instant),
+    Unknown,
+    Done(Answer),
+}
+
+#[derive(Clone)]
+struct Answer {
+    status: u16,
+    fields: Vec<(&'static str, String)>,
+    body: String,
+}
+
+struct Request {
+    line: String,
+    fields: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+    is_whole: bool,
+}
+
+impl Answer {
+    fn json(status: u16, body: &Value) -> Self {
+        Self { status, fields: vec![("content-type", "application/json".to_owned())], body: body.to_string() }
+    }
+
+    fn problem(status: u16, title: &str) -> Self {
+        let body = json!({ "title": title, "status": status }).to_string();
+        Self { status, fields: vec![("content-type", "application/problem+json".to_owned())], body }
+    }
+
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.fields.push((name, value.to_owned()));
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let fields: Vec<String> =
+            self.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let fields = fields.concat();
+        let length = self.body.len();
+        format!("HTTP/1.1 {} X\r\n{fields}content-length: {length}\r\n\r\n{}", self.status, self.body)
+            .into_bytes()
+    }
+}
+
+impl Request {
+    async fn read(stream: &mut TcpStream) -> Option<Self> {
+        let mut bytes = Vec::new();
+        let end = loop {
+            if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end;
+            }
+            if stream.read_buf(&mut bytes).await.ok()? == 0 {
+                return None;
+            }
+        };
+        let mut lines = bytes[..end].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let line = String::from_utf8_lossy(lines.next()?).into_owned();
+        let field = |line: &[u8]| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let name = String::from_utf8_lossy(&line[..colon]).to_ascii_lowercase();
+            Some((name, line[colon + 1..].trim_ascii().to_vec()))
+        };
+        let fields: Vec<(String, Vec<u8>)> = lines.filter_map(field).collect();
+        let length = fields.iter().find(|(name, _)| name == "content-length");
+        let length: usize = length.map_or(0, |(_, value)| String::from_utf8_lossy(value).parse().unwrap());
+        let mut is_whole = true;
+        while bytes.len() < end + 4 + length {
+            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                is_whole = false;
+                break;
+            }
+        }
+        Some(Self { line, fields, body: bytes.split_off(end + 4), is_whole })
+    }
+
+    fn text(&self, name: &str) -> &str {
+        let found = self.fields.iter().find(|(found, _)| found == name);
+        found.and_then(|(_, value)| std::str::from_utf8(value).ok()).unwrap_or_default()
+    }
+}
+
+impl Service {
+    pub(crate) async fn start(broken: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let service = Self { address: listener.local_addr().unwrap(), broken, state: Arc::default() };
+        let serving = service.clone();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let serving = serving.clone();
+                serving.state().connections += 1;
+                tokio::spawn(async move {
+                    serving.handle(&mut stream).await;
+                    serving.state().connections -= 1;
+                });
+            }
+        });
+        service
+    }
+
+    async fn handle(&self, stream: &mut TcpStream) {
+        let Some(request) = Request::read(stream).await else { return };
+        let crashes = self.state().crashes;
+        let Some(answer) = self.answer(&request, stream).await else { return };
+        // The command's own connection survives.
+        if crashes != self.state().crashes && !request.line.contains(" /control/") {
+            return;
+        }
+        let bytes = answer.bytes();
+        let mut half = 0;
+        if self.breaks("ICH-P19") && answer.status == 201 {
+            // It stores only what was written, unless the client left before that.
+            let mut is_lost = false;
+            if !self.has_left(stream).await {
+                half = bytes.len() / 2;
+                drop(stream.write_all(&bytes[..half]).await);
+                is_lost = self.has_left(stream).await;
+            }
+            self.settle_pending(&request, is_lost);
+        }
+        // The client may have gone.
+        drop(stream.write_all(&bytes[half..]).await);
+    }
+
+    fn breaks(&self, rule: &str) -> bool {
+        self.broken == rule
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Whether the client closes its connection soon.
+    async fn has_left(&self, stream: &TcpStream) -> bool {
+        sleep(Duration::from_millis(150)).await;
+        !matches!(stream.try_read(&mut [0; 1]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    fn settle_pending(&self, request: &Request, is_lost: bool) {
+        let Ok(Some(key)) = self.key(request) else { return };
+        let mut state = self.state();
+        state.records.retain(|name, record| !(is_lost && name.ends_with(&key) && record.pending.is_some()));
+        for record in state.records.values_mut() {
+            if let Some(answer) = record.pending.take() {
+                record.phase = Phase::Done(answer);
+            }
+        }
+    }
+
+    async fn answer(&self, request: &Request, stream: &TcpStream) -> Option<Answer> {
+        let mut words = request.line.split(' ');
+        let (method, target) = (words.next()?, words.next()?);
+        match (method, target.split_once('?').map_or(target, |(path, _)| path)) {
+            ("GET", _) => {
+                let of = target.split("ref=").nth(1).unwrap_or_default();
+                let total = self.state().effects.get(of).copied().unwrap_or(0);
+                Some(Answer::json(200, &json!({ "total": total })))
+            }
+            ("POST", "/control/crash") => Some(self.crash()),
+            ("POST", "/control/expire") => {
+                if !self.breaks("ICH-P28") {
+                    self.state().records.clear();
+                }
+                Some(Answer::json(200, &Value::Null))
+            }
+            ("POST", "/control/outage" | "/control/recover") => {
+                self.state().is_store_down = target.ends_with("outage");
+                Some(Answer::json(200, &Value::Null))
+            }
+            ("POST", "/hook") => Some(self.deliver(request).await),
+            (_, path) => self.order(request, path, stream).await,
+        }
+    }
+
+    fn crash(&self) -> Answer {
+        let is_broken = self.breaks("ICH-P25");
+        let mut state = self.state();
+        state.crashes += 1;
+        state.records.retain(|_, record| !(is_broken && matches!(record.phase, Phase::InFlight(_))));
+        for record in state.records.values_mut() {
+            if matches!(record.phase, Phase::InFlight(_)) {
+                record.phase = Phase::Unknown;
+            }
+        }
+        Answer::json(200, &Value::Null)
+    }
+
+    /// Returns the key; `Err` if it must be refused.
+    fn key(&self, request: &Request) -> Result<Option<String>, ()> {
+        let lines: Vec<_> = request.fields.iter().filter(|(name, _)| name == "idempotency-key").collect();
+        if 1 < lines.len() && !self.breaks("ICH-P04") {
+            return Err(());
+        }
+        let Some((_, value)) = lines.first() else { return Ok(None) };
+        let text = std::str::from_utf8(value).map_err(drop)?;
+        let key = match text.strip_prefix('"') {
+            Some(rest) => {
+                let (key, parameters) = rest.split_once('"').ok_or(())?;
+                match () {
+                    () if self.breaks("ICH-P05") => format!("{key}{parameters}"),
+                    () if self.breaks("ICH-P03") && parameters.is_empty() => format!("\"{key}\""),
+                    () => key.to_owned(),
+                }
+            }
+            None => text.to_owned(),
+        };
+        let is_short = key.len() <= 255 || self.breaks("ICH-P02");
+        let is_valid = !key.is_empty() && is_short && key.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_valid { Ok(Some(key)) } else { Err(()) }
+    }
+
+    async fn order(&self, request: &Request, path: &str, stream: &TcpStream) -> Option<Answer> {
+        let user = request.text("x-user");
+        let user = match () {
+            () if self.breaks("ICH-P16") => "",
+            () if self.breaks("ICH-P17") => user,
+            () => user.split('-').next().unwrap_or_default(),
+        };
+        let key = match self.key(request) {
+            Err(()) => return Some(Answer::problem(400, "the key is not valid")),
+            Ok(None) if self.breaks("ICH-P01") => return self.run(request).await,
+            Ok(None) => return Some(Answer::problem(400, "the key is missing")),
+            Ok(Some(key)) => key,
+        };
+        let operation = if self.breaks("ICH-P12") { "" } else { path };
+        let name = format!("{operation} {user} {key}");
+        if !request.is_whole {
+            if self.breaks("ICH-P21") {
+                self.claim(&name, "");
+            }
+            return None;
+        }
+        if request.text("x-test") == "limit" {
+            let limited = Answer::problem(429, "too many requests");
+            if self.breaks("ICH-P24") {
+                let fingerprint = self.fingerprint(request)?;
+                self.settle(&name, fingerprint, Phase::Done(limited.clone()));
+            }
+            return Some(limited);
+        }
+        if self.state().is_store_down {
+            let is_open = self.breaks("ICH-P27");
+            return if is_open { self.run(request).await } else { Some(Answer::problem(503, "no store")) };
+        }
+        let Some(fingerprint) = self.fingerprint(request) else {
+            let refused = Answer::problem(400, "the body is not JSON");
+            if self.breaks("ICH-P22") {
+                self.settle(&name, "any".to_owned(), Phase::Done(refused.clone()));
+            }
+            return Some(refused);
+        };
+        let name = self.alike(&name, &fingerprint).unwrap_or(name);
+        self.admit(request, stream, &name, &fingerprint).await
+    }
+
+    /// Returns another key's record of the same content, if that counts as the same request.
+    fn alike(&self, name: &str, fingerprint: &str) -> Option<String> {
+        let state = self.state();
+        let is_alike = |(of, record): &(&String, &Record)| {
+            let is_done = matches!(record.phase, Phase::Done(_));
+            is_done
+                && record.fingerprint == fingerprint
+                && of.rsplit_once(' ').map(|(scope, _)| scope)
+                    == name.rsplit_once(' ').map(|(scope, _)| scope)
+        };
+        let is_new = self.breaks("ICH-P15") && !state.records.contains_key(name);
+        is_new.then(|| state.records.iter().find(is_alike)).flatten().map(|(name, _)| name.clone())
+    }
+
+    /// What is compared: the canonical JSON.
+    fn fingerprint(&self, request: &Request) -> Option<String> {
+        let mut value: Value = serde_json::from_slice(&request.body).ok()?;
+        if self.breaks("ICH-P14")
+            && let Some(number) = value["qty"].as_f64()
+        {
+            value["qty"] = number.into();
+        }
+        Some(match self.broken {
+            "ICH-P13" => String::from_utf8_lossy(&request.body).into_owned(),
+            _ => value.to_string(),
+        })
+    }
+
+    fn is_same(&self, record: &Record, fingerprint: &str) -> bool {
+        let without_note = |text: &str| {
+            let mut value: Value = serde_json::from_str(text).unwrap_or_default();
+            if value["note"].is_string() {
+                value["note"] = Value::Null;
+            }
+            value
+        };
+        let is_done = matches!(record.phase, Phase::Done(_));
+        record.fingerprint == fingerprint
+            || record.fingerprint == "any"
+            || (is_done
+                && self.breaks("ICH-P10")
+                && without_note(&record.fingerprint) == without_note(fingerprint))
+    }
+
+    async fn admit(
+        &self,
+        request: &Request,
+        stream: &TcpStream,
+        name: &str,
+        fingerprint: &str,
+    ) -> Option<Answer> {
+        let deadline = Instant::now() + WAIT;
+        loop {
+            let is_free = {
+                let mut state = self.state();
+                let is_alone = state.connections == 1;
+                let outlasts = request.text("x-test") == "outlast";
+                match state.records.get_mut(name) {
+                    None => true,
+                    Some(record) => {
+                        match self.found(record, fingerprint, deadline <= Instant::now(), outlasts) {
+                            Found::Replay(answer) => {
+                                record.replays += usize::from(is_alone);
+                                return Some(answer);
+                            }
+                            Found::Answer(answer) => return Some(answer),
+                            Found::Run => {
+                                state.records.remove(name);
+                                true
+                            }
+                            Found::Wait => false,
+                        }
+                    }
+                }
+            };
+            if !is_free {
+                sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+            // Another task may have claimed it since; only the broken service does not look again.
+            if self.breaks("ICH-P08") {
+                sleep(Duration::from_millis(20)).await;
+            }
+            if self.claim(name, fingerprint) || self.breaks("ICH-P08") {
+                return self.run_under(request, stream, name, fingerprint).await;
+            }
+        }
+    }
+
+    fn found(&self, record: &Record, fingerprint: &str, has_waited: bool, outlasts: bool) -> Found {
+        let is_same = self.is_same(record, fingerprint);
+        let in_flight = || {
+            let report = Answer::problem(202, "in flight").with("idempotency-status", "processing");
+            report.with("retry-after", "1")
+        };
+        let conflict = |stored: &str| {
+            let problem = Answer::problem(409, "the key was used for a different request");
+            if !self.breaks("ICH-P30") {
+                return Found::Answer(problem);
+            }
+            let body = json!({ "title": "conflict", "status": 409, "stored": stored }).to_string();
+            Found::Answer(Answer { body, ..problem })
+        };
+        match record.phase.clone() {
+            Phase::Unknown => {
+                Found::Answer(Answer::problem(409, "unknown").with("idempotency-status", "unknown"))
+            }
+            Phase::InFlight(_) if !is_same && self.breaks("ICH-P11") => Found::Answer(in_flight()),
+            Phase::InFlight(_) if !is_same => conflict(""),
+            Phase::InFlight(since) if outlasts && self.breaks("ICH-P26") && LEASE < since.elapsed() => {
+                Found::Run
+            }
+            Phase::InFlight(_) if self.breaks("ICH-P09") => Found::Answer(Answer::json(200, &json!({}))),
+            Phase::InFlight(_) if has_waited => Found::Answer(in_flight()),
+            Phase::InFlight(_) => Found::Wait,
+            Phase::Done(answer) if !is_same => conflict(&answer.body),
+            Phase::Done(_) if self.breaks("ICH-P07") && 20 < record.replays => Found::Run,
+            Phase::Done(mut answer) => {
+                answer.fields.retain(|(name, _)| *name != "location" || !self.breaks("ICH-P18"));
+                let is_marked = !self.breaks("ICH-P06");
+                Found::Replay(if is_marked { answer.with("idempotency-replayed", "true") } else { answer })
+            }
+        }
+    }
+
+    /// Claims a key; `false` if another task has it.
+    fn claim(&self, name: &str, fingerprint: &str) -> bool {
+        let mut state = self.state();
+        if state.records.contains_key(name) {
+            return false;
+        }
+        let phase = Phase::InFlight(Instant::now());
+        let fingerprint = fingerprint.to_owned();
+        state.records.insert(name.to_owned(), Record { fingerprint, phase, replays: 0, pending: None });
+        true
+    }
+
+    fn settle(&self, name: &str, fingerprint: String, phase: Phase) {
+        let is_late = self.breaks("ICH-P19");
+        let (phase, pending) = match phase {
+            Phase::Done(answer) if is_late && answer.status == 201 => {
+                (Phase::InFlight(Instant::now()), Some(answer))
+            }
+            phase => (phase, None),
+        };
+        self.state().records.insert(name.to_owned(), Record { fingerprint, phase, replays: 0, pending });
+    }
+
+    async fn run_under(
+        &self,
+        request: &Request,
+        stream: &TcpStream,
+        name: &str,
+        fingerprint: &str,
+    ) -> Option<Answer> {
+        let crashes = self.state().crashes;
+        let answer = self.run(request).await?;
+        if crashes != self.state().crashes {
+            return None;
+        }
+        let is_left = self.breaks("ICH-P20") && self.has_left(stream).await;
+        let is_dropped = is_left
+            || (self.breaks("ICH-P23") && answer.status == 500)
+            || (self.breaks("ICH-P29") && request.text("x-test") == "large");
+        if is_dropped {
+            self.state().records.remove(name);
+            return Some(answer);
+        }
+        let phase = match (request.text("x-test"), answer.status) {
+            (_, 500) => Phase::Unknown,
+            ("large", _) => Phase::Done(Answer::problem(409, "the response is not stored")),
+            _ => Phase::Done(answer.clone()),
+        };
+        self.settle(name, fingerprint.to_owned(), phase);
+        Some(answer)
+    }
+
+    /// Takes effect.
+    async fn run(&self, request: &Request) -> Option<Answer> {
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let number = {
+            let mut state = self.state();
+            *state.effects.entry(body["ref"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+            state.number += 1;
+            state.number
+        };
+        match request.text("x-test") {
+            "slow" | "outlast" => sleep(SLOW).await,
+            "fail" => return Some(Answer::problem(500, "failed")),
+            _ => (),
+        }
+        let id = format!("order-{number:08}");
+        let filler = if request.text("x-test") == "large" { "x".repeat(100_000) } else { String::new() };
+        Some(
+            Answer::json(201, &json!({ "id": id, "filler": filler }))
+                .with("location", &format!("/orders/{id}")),
+        )
+    }
+
+    async fn deliver(&self, request: &Request) -> Answer {
+        let (id, sent) = (request.text("webhook-id"), request.text("webhook-timestamp"));
+        let secs: i64 = sent.parse().unwrap_or(0);
+        let secret = Secret::parse(SECRET).unwrap();
+        let expected = fields(&[secret], id, Timestamp::from_secs(secs), &request.body);
+        let is_signed = expected.iter().any(|(_, value)| value == request.text("webhook-signature"));
+        if self.breaks("ICH-W01") || !(is_signed || self.breaks("ICH-W02")) {
+            return Answer::problem(401, "the signature is not valid");
+        }
+        let age = clock::now().as_millis() / 1_000 - secs;
+        if 300 < age.abs() && !self.breaks("ICH-W03") {
+            return Answer::problem(400, "the delivery is out of time");
+        }
+        let event: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let of = event["ref"].as_str().unwrap_or_default().to_owned();
+        if self.breaks("ICH-W06") {
+            let mut state = self.state();
+            let latest = state.latest.entry(of.clone()).or_default();
+            if secs < *latest {
+                return Answer::problem(409, "older than the last");
+            }
+            *latest = secs;
+        }
+        let id = if self.breaks("ICH-W04") { format!("{id}{sent}") } else { id.to_owned() };
+        let is_known = self.state().events.contains_key(&id);
+        if self.breaks("ICH-W05") {
+            sleep(Duration::from_millis(20)).await;
+        }
+        let mut state = self.state();
+        if !is_known && (state.events.insert(id, 1).is_none() || self.breaks("ICH-W05")) {
+            *state.effects.entry(of).or_default() += 1;
+        }
+        Answer::json(200, &json!({}))
+    }
+}
+
+/// What a record means for a request.
+enum Found {
+    Answer(Answer),
+    Replay(Answer),
+    Run,
+    Wait,
+}
