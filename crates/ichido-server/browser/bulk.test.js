@@ -2,28 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { notice, onBoth, until, untilText, watchReload } from './stage.js';
+import { IS_WHOLE, notice, onBoth, until, untilText, watchReload } from './stage.js';
 
 const REFUSED = { status: 400, body: { error: 'the market is closed' } };
-/** The first step of a canary among 5,000: 1 %. */
-const CANARY = 50;
 const orders = (count) => Array.from({ length: count }, (_, at) => ({ key: `order-${at}`, body: { symbol: 'ACME', qty: String(at) } }));
-
-/** Waits until one failure group has all messages. The worker folds failures into groups every few seconds. */
-const untilGrouped = (stage, count) =>
-  until('the group has all messages', async () => {
-    const { failure_groups: groups } = await stage.api('GET', '/v1/failure-groups');
-    return groups.length === 1 && groups[0].count === count;
-  });
 
 /** Makes many dead letters of one cause, and opens the page of their failure group. */
 async function openGroup(stage, count) {
   stage.receiver.break(() => REFUSED);
   await stage.sendAll('orders', orders(count));
   await stage.untilCounts('orders', { dead: count });
+  await stage.untilGrouped('orders', count);
   const page = await stage.tab('/dead-letters');
-  await untilGrouped(stage, count);
-  await page.reload();
   await page.click('.group .cause a');
   return page;
 }
@@ -45,19 +35,22 @@ function assertOnce(stage, count) {
 }
 
 test('a bulk requeue of 5,000 halts at its canary, and finishes after the repair', onBoth(async (stage) => {
-  const count = 5_000;
+  // On PostgreSQL with fewer, but in the soak: each attempt of 5,000 costs the other tests time.
+  const count = stage.kind === 'postgres' && !IS_WHOLE ? 500 : 5_000;
+  // Its first step is 1 %.
+  const canary = count / 100;
   const page = await openGroup(stage, count);
   await page.click('a.button:has-text("Requeue all")');
-  assert.match(await page.textContent('#preview'), /5,000.* will be requeued/);
+  assert.match(await page.textContent('#preview'), new RegExp(`${count.toLocaleString('en-US')}.* will be requeued`));
   // A wrong number starts nothing.
-  await page.fill('input[name=typed]', '500');
+  await page.fill('input[name=typed]', '50');
   await page.click('form.start button');
   await page.waitForSelector('main [role=alert]');
   assert.match(await page.textContent('main [role=alert]'), /Nothing was started/);
   assert.equal(await start(page), count);
   // The cause is not repaired: the canary halts, and the rest is as it was.
   await untilText(page, '#state', /halted/);
-  assert.match(await untilText(page, '#outcome', /halted it/), /\d+ of 50 /);
+  assert.match(await untilText(page, '#outcome', /halted it/), new RegExp(`\\d+ of ${canary} `));
   assert.match(await page.textContent('#failed'), /the market is closed/);
   assert.equal(stage.receiver.effects.size, 0);
   await stage.untilCounts('orders', { dead: count, sent: 0 });
@@ -65,7 +58,7 @@ test('a bulk requeue of 5,000 halts at its canary, and finishes after the repair
   stage.receiver.repair();
   await page.click('#press a.button');
   const rest = await start(page);
-  assert.ok(count - CANARY <= rest && rest <= count, `${rest}`);
+  assert.ok(count - canary <= rest && rest <= count, `${rest}`);
   const assertSame = await watchReload(page);
   await untilText(page, '#state', /done/);
   await assertSame();
@@ -95,6 +88,7 @@ test('a server killed during a bulk operation leaves a page that says so, and th
   await until('the page is connected again', async () => (await notice(page)) === '');
   // Nobody continues it; the page says so, and how to go on.
   await untilText(page, '#state', /interrupted/);
+  await untilText(page, '#press', /./);
   await assertSame();
   await page.click('#press a.button');
   const rest = await start(page);

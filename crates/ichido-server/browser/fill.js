@@ -81,10 +81,7 @@ export async function fill(stage, { count = 60, long = LONG, longQueue = LONG_QU
 
 /** The ids of a failure group, and of a bulk operation on it that its canary halted. The worker folds failures into groups after seconds. */
 async function groupAndOperation(stage) {
-  const group = await until('the failures are grouped', async () => {
-    const { failure_groups } = await stage.api('GET', '/v1/failure-groups');
-    return failure_groups.find(({ code, count }) => code === 'BROKER_5XX' && count === 4)?.id;
-  });
+  const { id: group } = await stage.untilGrouped('orders', 4);
   const body = JSON.stringify({ action: 'requeue', filter: { group }, canary: true, reason: 'the exchange is open again' });
   const { operation } = await stage.api('POST', '/v1/operations', body, { 'content-type': 'application/json' });
   await until('the canary halts', async () => (await stage.api('GET', `/v1/operations/${operation.id}`)).state === 'halted');

@@ -11,6 +11,9 @@ import { Receiver } from './receiver.js';
 
 export { until };
 
+/** In the soak, tests visit everything and wait for what takes minutes. */
+export const IS_WHOLE = process.env.ICHIDO_DASHBOARD_MATRIX === 'whole';
+
 /** Boundary files that a server can show. */
 const BOUNDARIES = fileURLToPath(new URL('../../ichido-boundary/tests/it/team/', import.meta.url));
 
@@ -62,6 +65,7 @@ export class Stage {
    */
   static async start(t, kind, { roles = [], more = '' } = {}) {
     const stage = new Stage();
+    stage.kind = kind;
     stage.folder = await mkdtemp(join(tmpdir(), 'ichido-dashboard-'));
     stage.contexts = [];
     stage.faults = [];
@@ -169,6 +173,14 @@ export class Stage {
     return queues.find(({ name }) => name === queue)?.counts ?? {};
   }
 
+  /** Waits until one failure group of a queue has so many messages. The worker folds failures into groups every few seconds. */
+  untilGrouped(queue, wanted) {
+    return until('the failures are grouped', async () => {
+      const { failure_groups: groups } = await this.api('GET', '/v1/failure-groups');
+      return groups.find((group) => group.queue === queue && group.count === wanted);
+    });
+  }
+
   /** Waits until a queue has these counts. */
   untilCounts(queue, wanted) {
     return until(`${queue} has ${JSON.stringify(wanted)}`, async () => {
@@ -190,7 +202,9 @@ export class Stage {
 function observeShifts() {
   window.layoutShifts = [];
   const shown = (node) => (node?.nodeType === 1 ? `${node.tagName.toLowerCase()}#${node.id}.${node.className}` : String(node?.nodeName));
-  const record = (entries) => entries.forEach(({ value, sources }) => window.layoutShifts.push({ value, sources: sources.map(({ node }) => shown(node)) }));
+  const at = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ');
+  const moved = ({ node, previousRect, currentRect }) => `${shown(node)}: ${at(previousRect)} to ${at(currentRect)}`;
+  const record = (entries) => entries.forEach(({ value, sources }) => window.layoutShifts.push({ value, sources: sources.map(moved) }));
   const observer = new PerformanceObserver((list) => record(list.getEntries()));
   observer.observe({ type: 'layout-shift', buffered: true });
   window.takeLayoutShifts = () => {
@@ -219,12 +233,12 @@ async function showHeld(page) {
 }
 
 /** Waits until a part of a page has a text. It does not reload. */
-export const untilText = (page, selector, pattern) =>
+export const untilText = (page, selector, pattern, patience) =>
   until(`${selector} matches ${pattern}`, async () => {
     await showHeld(page);
     const text = await page.textContent(selector, { timeout: 1_000 }).catch(() => null);
     return text !== null && pattern.test(text) ? text.trim() : null;
-  });
+  }, patience);
 
 /** Marks a page, and returns a function that asserts that it was not loaded again. */
 export async function watchReload(page) {

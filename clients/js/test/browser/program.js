@@ -35,8 +35,8 @@ const LOOK_EVERY_MS = 20;
 export const PATIENCE_MS = 60_000;
 
 /** Waits until `condition` returns something. */
-export async function until(what, condition) {
-  for (let looks = 0; looks < PATIENCE_MS / LOOK_EVERY_MS; looks++) {
+export async function until(what, condition, patience = PATIENCE_MS) {
+  for (let looks = 0; looks < patience / LOOK_EVERY_MS; looks++) {
     const found = await condition();
     if (found) return found;
     await sleep(LOOK_EVERY_MS);

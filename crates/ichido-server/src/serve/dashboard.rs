@@ -24,12 +24,14 @@ mod chart;
 mod chart_data;
 mod chart_texts;
 mod charts;
+mod condition;
 mod cookie;
 mod dead_letters;
 mod destinations;
 mod failure_groups;
 mod filter;
 mod frame_texts;
+mod group_names;
 mod help;
 mod json_text;
 mod key;
@@ -95,6 +97,8 @@ use texts::fill;
 
 /// Maximum time for a page. A form is not cut off: its action would be done in part, as far as the person knows.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time to find out who looks at a page that everybody may see. It is shown while the store is away, too.
+const CALLER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Only our own files, and no script or style inside a page.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -193,6 +197,7 @@ fn routes() -> Vec<PageRoute> {
         page("/nodes", Viewer, get(nodes::list)),
         page("/live", Viewer, get(live::stream)),
         page("/help", Nothing, get(help::show)),
+        page("/help/guides/{name}", Nothing, get(help::guide)),
         page("/sign-in", Nothing, get(sign_in::show)),
         form("/sign-in", Nothing, post(sign_in::sign_in)),
         form("/sign-out", Nothing, post(sign_in::sign_out)),
@@ -263,7 +268,13 @@ async fn admitted(
         let problem = Problem::new(Code::OriginNotAllowed, visitor.t().origin_wrong);
         return dashboard.failure(visitor, problem.into());
     }
-    let caller = dashboard.caller(request.uri(), request.headers()).await;
+    let caller = dashboard.caller(request.uri(), request.headers());
+    let caller = match needs {
+        Needs::Nothing => timeout(CALLER_TIMEOUT, caller)
+            .await
+            .unwrap_or_else(|_| Err(Problem::new(Code::StoreUnavailable, "the store does not respond"))),
+        Needs::Viewer | Needs::Operator => caller.await,
+    };
     let checked = caller.and_then(|caller| {
         match needs {
             Needs::Nothing | Needs::Viewer => caller.require_viewer()?,
@@ -278,6 +289,9 @@ async fn admitted(
             return sign_in::redirect(dashboard, &request, visitor);
         }
         Err(problem) => return dashboard.failure(visitor, problem.into()),
+    }
+    if needs != Needs::Nothing && request.method() == Method::GET {
+        dashboard.sampler.keep_up(&dashboard.api).await;
     }
     request.extensions_mut().insert(visitor.clone());
     let mut response = next.run(request).await;

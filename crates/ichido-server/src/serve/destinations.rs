@@ -65,6 +65,11 @@ impl ConfiguredDestination {
         config.destinations.iter().map(configured).collect()
     }
 
+    /// Returns name and address, if it is the receiver of this queue.
+    pub(super) fn receiver_of(&self, queue: &str) -> Option<(&str, &str)> {
+        self.queues.iter().any(|own| own == queue).then_some((&*self.name, &*self.address))
+    }
+
     /// Whether workers ask it about messages of this queue.
     pub(super) fn is_asked_about(&self, queue: &str) -> bool {
         self.can_reconcile && self.queues.iter().any(|own| own == queue)

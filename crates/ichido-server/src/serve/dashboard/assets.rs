@@ -23,10 +23,19 @@ const HASH_CHARS: usize = 16;
 const ICON: &str = include_str!("icon.svg");
 
 /// The files with their names, types and contents.
-pub(super) const FILES: [(&str, &str, &str); 2] = [
-    ("dashboard.css", "text/css; charset=utf-8", include_str!("dashboard.css")),
-    ("dashboard.js", "text/javascript; charset=utf-8", include_str!("dashboard.js")),
-];
+pub(super) static FILES: LazyLock<[(&str, &str, String); 2]> = LazyLock::new(|| {
+    let script = without_comments(include_str!("dashboard.js"));
+    [
+        ("dashboard.css", "text/css; charset=utf-8", include_str!("dashboard.css").to_owned()),
+        ("dashboard.js", "text/javascript; charset=utf-8", script),
+    ]
+});
+
+/// Returns a script without the lines that are comments.
+fn without_comments(script: &str) -> String {
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
 
 /// The addresses of the files, below the dashboard's own path.
 pub(super) struct AssetPaths {
@@ -36,7 +45,7 @@ pub(super) struct AssetPaths {
 
 /// The addresses, computed once.
 pub(super) static PATHS: LazyLock<AssetPaths> = LazyLock::new(|| {
-    let [css, js] = FILES.map(|(name, _, content)| format!("/assets/{}", hashed(name, content)));
+    let [css, js] = FILES.each_ref().map(|(name, _, content)| format!("/assets/{}", hashed(name, content)));
     AssetPaths { css, js }
 });
 
@@ -74,7 +83,7 @@ fn hashed(name: &str, content: &str) -> String {
 /// Returns a file by its name with the hash.
 pub(super) fn get(name: &str) -> Response {
     let file = FILES.iter().find(|(known, _, content)| hashed(known, content) == name);
-    let file = file.map(|(_, media_type, content)| (*media_type, (*content).to_owned()));
+    let file = file.map(|(_, media_type, content)| (*media_type, content.clone()));
     let icon = || COLOURS.iter().map(|(_, colour)| icon(*colour)).find(|(known, _)| known == name);
     let icon = || icon().map(|(_, content)| ("image/svg+xml", content));
     let Some((media_type, content)) = file.or_else(icon) else {
@@ -130,7 +139,7 @@ mod tests {
     /// Returns the value of a variable in the light and in the dark.
     fn values(name: &str) -> Vec<&'static str> {
         let before = format!("--{name}: ");
-        let values = FILES[0].2.split(before.as_str()).skip(1).map(|rest| &rest[..7]);
+        let values = FILES[0].2.as_str().split(before.as_str()).skip(1).map(|rest| &rest[..7]);
         values.filter(|value| value.starts_with('#')).collect()
     }
 
@@ -164,7 +173,9 @@ mod tests {
 
     #[test]
     fn no_file_refers_to_another_host() {
-        for (name, _, content) in FILES.into_iter().chain([("icon.svg", "", ICON)]) {
+        for (name, content) in
+            FILES.iter().map(|(name, _, content)| (*name, content.as_str())).chain([("icon.svg", ICON)])
+        {
             let text = content.replace("http://www.w3.org/2000/svg", "");
             assert!(!text.contains("://"), "{name}");
         }

@@ -22,6 +22,7 @@ use super::call::collect;
 use super::message::Notice;
 use super::message_texts::Fact;
 use super::moments::{full, grouped};
+use super::operation::LaterLetters;
 use super::shell::{PageRefusal, Shell, Visitor, html};
 use super::sign_in::{FormFields, read_form};
 use super::texts::fill;
@@ -39,6 +40,8 @@ struct BulkPage {
     effect: &'static str,
     notice: Option<Notice>,
     scope: Vec<Fact>,
+    /// What the operation leaves out.
+    later: Option<LaterLetters>,
     rows_href: String,
     choices: Vec<Choice>,
     preview: Option<ShownPreview>,
@@ -152,7 +155,7 @@ async fn page(
     form: Option<&FormFields>,
     notice: Option<Notice>,
 ) -> Result<Response, PageRefusal> {
-    let (t, b) = (visitor.t(), BulkTexts::of(visitor.language));
+    let b = BulkTexts::of(visitor.language);
     let preview = if plan.step == BulkStep::Decide(None) {
         None
     } else {
@@ -169,6 +172,8 @@ async fn page(
         let reason = form.and_then(|form| form.get("reason")).unwrap_or_default();
         Some(shown_preview(b, plan, found.preview, reason))
     };
+    let scope = dashboard.scope(visitor, plan).await?;
+    let later = LaterLetters::read(dashboard, visitor, plan).await?;
     let mut shell = dashboard.shell(visitor, plan.title(b));
     shell.here = plan.href();
     let page = BulkPage {
@@ -176,7 +181,8 @@ async fn page(
         title: plan.title(b),
         effect: plan.effect(b),
         notice,
-        scope: plan.scope(t, b),
+        scope,
+        later,
         rows_href: plan.rows_href(),
         choices: if matches!(plan.step, BulkStep::Decide(_)) { choices(b, plan) } else { Vec::new() },
         preview,
@@ -267,20 +273,22 @@ fn start_form(b: &'static BulkTexts, plan: &BulkPlan, preview: &Preview, reason:
 
 /// Says how large the steps of a canary are; `None` if one message is all.
 pub(super) fn canary(b: &BulkTexts, eligible: u64) -> Option<String> {
-    let steps: Vec<String> = Canary::steps(eligible)
-        .into_iter()
-        .map(|step| grouped(i64::try_from(step).unwrap_or(i64::MAX)))
-        .collect();
-    let (first, others) = steps.split_first()?;
+    let count = |number: u64| grouped(i64::try_from(number).unwrap_or(i64::MAX));
+    let goals = Canary::steps(eligible);
+    let (first, last) = (*goals.first()?, *goals.last()?);
+    let steps = goals.windows(2).map(|pair| match pair {
+        [before, after] => fill(b.canary_more, &[("n", &count(after - before))]),
+        _ => String::new(),
+    });
     let Canary { max_failures_percent, watch_for } = Canary::DEFAULT;
     let values = [
-        ("first", first.clone()),
-        ("steps", others.join(" / ")),
+        ("first", count(first)),
+        ("steps", steps.collect()),
+        ("rest", count(eligible.saturating_sub(last))),
         ("percent", max_failures_percent.to_string()),
         ("minutes", (watch_for.as_secs() / 60).to_string()),
     ];
-    let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    Some(fill(if others.is_empty() { b.canary_step } else { b.canary_steps }, &values))
+    Some(fill(b.canary_steps, &values.each_ref().map(|(name, value)| (*name, value.as_str()))))
 }
 
 /// Returns a member of the body from a field that is not empty.

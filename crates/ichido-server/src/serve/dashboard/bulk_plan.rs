@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::operations::OperationFilter;
 use super::bulk_texts::Texts as BulkTexts;
+use super::group_names::GroupNames;
 use super::marks;
 use super::message_texts::Fact;
 use super::moments;
@@ -198,6 +199,18 @@ impl BulkPlan {
         address("/dead-letters", &filter)
     }
 
+    /// Returns the filter of what died after the operation was counted; `None` if it is not about dead letters that are open.
+    pub(super) fn later_filter(&self) -> Option<Vec<(&'static str, String)>> {
+        let before = self.get("since_before")?;
+        if self.is_parked() || self.get("disposition").is_some() {
+            return None;
+        }
+        let others = |(name, _): &&(&'static str, String)| !matches!(*name, "since_from" | "since_before");
+        let mut filter: Vec<_> = self.filter.iter().filter(others).cloned().collect();
+        filter.push(("since_from", before.to_owned()));
+        Some(filter)
+    }
+
     /// Returns the body for the API, without what a person confirms.
     pub(super) fn to_body(&self) -> Map<String, Value> {
         let mut filter = Map::new();
@@ -252,7 +265,7 @@ impl BulkPlan {
     }
 
     /// Returns the filter in words.
-    pub(super) fn scope(&self, t: &'static Texts, b: &BulkTexts) -> Vec<Fact> {
+    pub(super) fn scope(&self, t: &'static Texts, b: &BulkTexts, names: &GroupNames) -> Vec<Fact> {
         let state = if self.is_parked() { "parked" } else { "dead" };
         let mut facts = vec![Fact::text(b.f_state, marks::state_name(t, state))];
         for (name, value) in &self.filter {
@@ -261,10 +274,12 @@ impl BulkPlan {
                 "code" => Fact::code(t.last_error, value.as_str()),
                 "effect" => Fact::text(t.effect, marks::effect_name(t, value)),
                 "identity" => Fact::text(t.identity, value.as_str()),
-                "group" => Fact {
-                    href: Some(format!("/dead-letters/groups/{value}")),
-                    ..Fact::code(b.f_group, value.chars().take(8).collect::<String>())
-                },
+                "group" => {
+                    let short = || Fact::code(b.f_group, value.chars().take(8).collect::<String>());
+                    let fact = names.get(value).map(|cause| Fact::text(b.f_group, cause.as_str()));
+                    let href = Some(format!("/dead-letters/groups/{value}"));
+                    Fact { href, ..fact.unwrap_or_else(short) }
+                }
                 "since_from" => Fact::text(b.f_from, moments::full(value)),
                 "since_before" => Fact::text(b.f_before, moments::full(value)),
                 "text" => Fact::text(b.f_text, value.as_str()),
@@ -379,6 +394,22 @@ mod tests {
         let discarded = OperationFilter { discarded: true, ..filter };
         let rest = BulkPlan::rest_of("requeue", &discarded).expect("a plan");
         assert_eq!(rest.to_body()["filter"]["discarded"], json!(true));
+    }
+
+    #[test]
+    fn what_died_later_is_not_part_of_the_rest() {
+        let filter = |query: &str| {
+            let later = plan(query).expect("a plan").later_filter()?;
+            Some(address("", &later))
+        };
+        let since = "since_from=2026-11-18T00%3A00%3A00Z";
+        let before = "since_before=2026-11-18T00:00:00Z";
+        assert_eq!(
+            filter(&format!("action=requeue&state=dead&queue=orders&{before}")),
+            Some(format!("?state=dead&queue=orders&{since}"))
+        );
+        assert_eq!(filter("action=requeue&state=dead"), None, "it was not counted yet");
+        assert_eq!(filter(&format!("action=requeue&state=parked&{before}")), None);
     }
 
     #[test]

@@ -13,6 +13,8 @@ texts! {
     group_acknowledged: "acknowledged", "対応中";
     group_resolved: "resolved", "解決済み";
     group_came_back: "came back", "再発";
+    group_empty: "nothing open", "対応待ちなし";
+    about_empty: "All of its messages were requeued, discarded or decided. It opens again if the error comes back.", "メッセージはすべて再投入・破棄・判断済みです。同じエラーが起きると再び開きます。";
     about_open: "Nobody takes care of it yet.", "まだ誰も対応していません。";
     about_acknowledged: "Somebody works on it. Later failures do not change that.", "担当者が対応中です。失敗が増えてもこの状態のままです。";
     about_resolved: "Its cause was marked as fixed. A later failure brings it back.", "原因は解決済みです。再び失敗すると「再発」になります。";
@@ -26,11 +28,12 @@ texts! {
     groups_wait: "{n} dead letters are not grouped yet. A worker updates the groups every few seconds.", "デッドレター {n} 件がまだ分類されていません。ワーカーが数秒ごとに更新します。";
     show_rows: "Show the messages", "メッセージを表示";
     acknowledge: "Acknowledge", "対応中にする";
-    acknowledge_effect: "Says that you work on it, under your name. The messages do not change.", "あなたが対応していることを記録します。メッセージは変わりません。";
+    acknowledge_effect: "Says that you work on it. The messages do not change.", "あなたが対応していることを記録します。メッセージは変わりません。";
     resolve: "Mark as fixed", "解決済みにする";
     resolve_effect: "Says that the cause is fixed. The messages do not change: requeue or discard them. If the error happens again, the group comes back.", "原因が直ったことを記録します。メッセージは変わらないため、再投入か破棄をしてください。同じエラーが起きると再発になります。";
     did_acknowledge: "Acknowledged. The group stays here until its messages are settled.", "対応中にしました。メッセージが片付くまで表示されます。";
     did_resolve: "Marked as fixed. If the error happens again, the group comes back.", "解決済みにしました。同じエラーが起きると再発として表示されます。";
+    group_need_detail: "First {first}, last {last}. {detail}", "最初 {first}、最後 {last}。{detail}";
     group_need: "{queue}: {cause}. Open messages: {n}", "{queue}: {cause}({n} 件)";
     group_need_back: "{queue}: {cause} came back. Open messages: {n}", "{queue}: {cause} が再発({n} 件)";
     more_groups: "More failure groups", "その他の失敗グループ";
@@ -79,8 +82,8 @@ texts! {
     by_queue: "By queue", "キュー別";
     start_title: "Start it", "開始";
     with_canary: "Start with a few (canary)", "少数から始める(カナリア)";
-    canary_steps: "First {first}, then up to {steps}, then all. Each step waits until the messages before it were sent. It halts if more than {percent} % of them fail, or if they do not end within {minutes} minutes.", "最初に {first} 件、次に {steps} 件まで、その後すべて。前の段階の送信を待って進み、失敗が {percent} % を超えるか {minutes} 分以内に終わらなければ止まります。";
-    canary_step: "First {first}, then all. The rest waits until those were sent. It halts if more than {percent} % of them fail, or if they do not end within {minutes} minutes.", "最初に {first} 件、その後すべて。最初の送信を待って進み、失敗が {percent} % を超えるか {minutes} 分以内に終わらなければ止まります。";
+    canary_steps: "{first} first, {steps}then the other {rest}. Each step waits until the messages before it were sent. It halts if more than {percent} % of them fail, or if they do not end within {minutes} minutes.", "最初に {first} 件、{steps}最後に残りの {rest} 件。前の段階の送信を待って進み、失敗が {percent} % を超えるか {minutes} 分以内に終わらなければ止まります。";
+    canary_more: "then {n}, ", "次に {n} 件、";
     type_count: "Type the number {n} to confirm", "確認のため件数 {n} を入力";
     start_requeue: "Requeue {n}", "{n} 件を再投入";
     start_discard: "Discard {n}", "{n} 件を破棄";
@@ -110,6 +113,7 @@ texts! {
     say_halted_unknown: "Its canary halted it.", "カナリアが止めました。";
     say_failed: "It could not continue after {moved}.", "{moved} 件の後、続行できませんでした。";
     say_abandoned: "Its server was killed, or lost the store, before it had finished.", "完了する前に、サーバーが強制終了したかストアとの接続を失いました。";
+    then_requeued: "They are sent again as fast as the destination allows. One that fails again comes back to the dead letters.", "宛先の許す速さで再送されます。再び失敗したものはデッドレターに戻ります。";
     then_running: "It continues if you close this page.", "このページを閉じても続きます。";
     then_silent: "Either it runs in another server of this store, which shows its progress. Or its server was killed; then this page says so {seconds} s after its last sign of life.", "このストアの別のサーバーで実行中なら、進捗はそちらに表示されます。サーバーが強制終了した場合は、最後の応答から {seconds} 秒後にここに表示されます。";
     then_halted: "More than {percent} % may not fail, so the rest is unchanged. Read the errors, repair the cause, then continue with the rest.", "失敗の許容は {percent} % のため、残りは変更していません。エラーを読んで原因を直し、残りを続けてください。";
@@ -120,6 +124,13 @@ texts! {
     canary_now: "The canary waits for these messages before it continues: {succeeded} sent, {failed} failed, {pending} not ended yet.", "カナリアが結果を待っています: 送信済み {succeeded}、失敗 {failed}、未完了 {pending}。";
     canary_end: "Sent {succeeded}, failed {failed}, not ended {pending}", "送信済み {succeeded}、失敗 {failed}、未完了 {pending}";
     canary: "Canary", "カナリア";
+    became: "{moved} {done}:", "{done}した {moved} 件:";
+    became_of_last: "Of the last {n} of {moved} {done}:", "{done}した {moved} 件のうち最後の {n} 件:";
+    became_state: "{n} {state}", "{state} {n} 件";
+    became_open: "open", "未完了";
+    failed_again: "What failed again", "再び失敗したもの";
+    later_letters: "Dead letters of this filter that died after the count: {n}. They are not part of this operation and stay dead; a canary's failures are among them.", "集計後に失敗したデッドレター: {n} 件。カナリアで失敗したものを含み、この操作の対象外で、デッドのまま残ります。";
+    look_at_later: "Look at these", "これらを見る";
     failed_title: "What failed in the canary", "カナリアで失敗したもの";
     gone: "Changed meanwhile by somebody else", "その間に他で変更されたもの";
     refused: "Refused", "拒否";
@@ -134,8 +145,8 @@ texts! {
     f_state: "State", "状態";
     f_standing: "Standing", "区分";
     f_group: "Failure group", "失敗グループ";
-    f_from: "Since", "開始時刻";
-    f_before: "Before", "終了時刻";
+    f_from: "Since", "この時刻以降";
+    f_before: "Before", "より前";
     f_text: "Error contains", "エラーに含む";
 }
 

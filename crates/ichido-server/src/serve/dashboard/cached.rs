@@ -62,6 +62,11 @@ impl<T> Cached<T> {
         lock(&self.latest).as_ref().map(|(_, value)| Arc::clone(value))
     }
 
+    /// Returns whether somebody reads now, or the last value is not older than `fresh_for`.
+    pub(super) fn is_needed(&self, fresh_for: Duration) -> bool {
+        self.reading.try_lock().is_err() || self.since(Instant::now(), fresh_for).is_some()
+    }
+
     /// Returns when the last read began.
     pub(super) fn read_at(&self) -> Option<Instant> {
         lock(&self.latest).as_ref().map(|(at, _)| *at)

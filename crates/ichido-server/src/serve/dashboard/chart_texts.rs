@@ -11,7 +11,7 @@ texts! {
     range_5m: "5 minutes", "5 分";
     range_1h: "1 hour", "1 時間";
     range_24h: "24 hours", "24 時間";
-    range_note: "{from} to {to} UTC. Each bar is {step}; the last one still counts.", "{from}〜{to}(UTC)。棒 1 本が {step}。最後の棒は集計中です。";
+    range_note: "{from} UTC until now. Each bar is {step}; the last one still counts.", "{from}(UTC)〜現在。棒 1 本が {step}。最後の棒は集計中です。";
     step_60: "1 minute", "1 分";
     step_120: "2 minutes", "2 分";
     step_1800: "30 minutes", "30 分";
@@ -88,7 +88,7 @@ texts! {
     asked_pause: "It asked for a pause, which ends {until}.", "宛先の要求により停止中です({until}に終了)。";
     not_paused: "not paused", "停止なし";
     up: "called", "呼び出し中";
-    quiet: "idle", "待機";
+    quiet: "idle", "アイドル";
     down: "counts as down", "障害とみなし停止";
     probing: "is probed", "試行中";
     slow: "slowed", "減速中";

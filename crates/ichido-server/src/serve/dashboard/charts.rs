@@ -80,7 +80,7 @@ impl Charts {
         here: &str,
         series: &Series,
     ) -> Self {
-        let (from, to) = (time_of(&series.from, range), time_of(&series.to, range));
+        let from = time_of(&series.from, range);
         let step = step_name(t, series.step_seconds);
         let measures = measures(t, subject, &series.from);
         let mut tiles: Vec<ChartTile> =
@@ -95,7 +95,7 @@ impl Charts {
         Self {
             t,
             chips: range_chips(t, range, here),
-            note: fill(t.range_note, &[("from", &from), ("to", &to), ("step", &step)]),
+            note: fill(t.range_note, &[("from", &from), ("step", &step)]),
             tiles,
             table: table(series, range, &measures, has_times),
             columns,

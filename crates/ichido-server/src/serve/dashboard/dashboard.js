@@ -5,7 +5,7 @@ const { base } = body.dataset;
 const find = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 
-// Copying. Without a secure connection a browser has no clipboard, so the text is selected and copied the old way.
+// Copying. Without a secure connection there is no clipboard, so the text is selected and copied the old way.
 async function copy(button) {
   const source = byId(button.dataset.copy);
   try {
@@ -19,7 +19,7 @@ async function copy(button) {
   setTimeout(() => { button.textContent = name; }, 1500);
 }
 
-// What a page gets from the script: buttons that need it, and times in the person's own time zone.
+// Buttons that need the script, and times in the person's time zone.
 function enliven(root) {
   for (const button of find('button.copy', root)) button.hidden = false;
   for (const time of find('time[datetime]', root)) {
@@ -29,7 +29,7 @@ function enliven(root) {
   for (const button of find('[data-keys-switch]', root)) showKeysSwitch(button);
 }
 
-// Keys. No key changes anything, none works while a person writes, and a person can switch them off for this browser.
+// Keys. None changes anything or works while a person writes, and a person can switch them off for this browser.
 const KEYS = 'ichido_keys';
 const GO_MS = 1500;
 let went = -GO_MS;
@@ -204,9 +204,9 @@ function suggest(input) {
   });
 }
 
-// Live updates. The server renders: after an event the page is fetched again, and only what differs is changed in place. What has the
-// focus, a selection, an open explanation or a half-filled form is not moved or replaced. A change that would move what a person looks at
-// waits until the person asks for it, or has not touched the page for a minute.
+// Live updates. After an event the page is fetched again, and what differs is changed in place, but nothing that has the focus, a
+// selection, an open explanation or a half-filled form. A change that would move what a person looks at waits until the person asks
+// for it, or has not touched the page for a minute.
 const IDLE_MS = 60_000;
 let touchedAt = 0;
 let held = null;
@@ -366,6 +366,7 @@ const POLL_MS = 2_000;
 // Longer than viewers share what was read, so the page shows what the event is about.
 const EVENT_MS = 600;
 let timer = 0;
+let due = 0;
 let minGap = 0;
 let fetchedAt = 0;
 async function refresh() {
@@ -383,8 +384,9 @@ async function refresh() {
       if (!isStoreAway) setState('live');
       if ('live' in body.dataset && response.ok) show(new DOMParser().parseFromString(text, 'text/html'));
       connect();
-      // Not every step of a bulk operation is an event.
-      if (document.querySelector('[data-running]')) schedule(POLL_MS);
+      // What changes without events. Pages ask at the same times, and share the reads.
+      const every = document.querySelector('[data-every]')?.dataset.every;
+      if (every) schedule(every - Date.now() % every);
     }
   } catch {
     setState('lost');
@@ -394,16 +396,17 @@ async function refresh() {
   minGap = Math.min(10 * (fetchedAt - began), 30_000);
 }
 function schedule(wait, isUrgent = false) {
-  if (isUrgent) {
-    clearTimeout(timer);
-    timer = 0;
-  }
-  if (timer || document.hidden) return;
+  if (document.hidden) return;
   const isWell = !isUrgent && (state === 'live' || state === 'off');
+  const now = performance.now();
+  const at = isWell ? Math.max(now + wait, fetchedAt + minGap) : now + wait;
+  if (timer && due <= at) return;
+  clearTimeout(timer);
+  due = at;
   timer = setTimeout(() => {
     timer = 0;
     refresh();
-  }, isWell ? Math.max(wait, fetchedAt + minGap - performance.now()) : wait);
+  }, at - now);
 }
 
 // The stream. It beats every second; if it is silent, the server is gone, or a proxy between holds it back, and then the page asks.

@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
+use ichido_core::failure_group::flattened;
 use serde::Deserialize;
 
 use super::super::dead_letters::Letter;
@@ -14,7 +15,7 @@ use super::super::request::query_pairs;
 use super::bulk_plan::{BulkPlan, BulkStep, address, filter_of};
 use super::bulk_texts::Texts as BulkTexts;
 use super::message_texts::Fact;
-use super::messages::FilterChip;
+use super::messages::{FilterChip, short_id};
 use super::moments::ShownTime;
 use super::shell::{PageRefusal, Shell, Visitor, html};
 use super::{Dashboard, failure_groups, marks};
@@ -106,13 +107,14 @@ async fn rows(
     let narrows = |(name, _): &&(&'static str, String)| !matches!(*name, "state" | "disposition");
     let plan = BulkPlan::new(BulkStep::Requeue, filter.iter().filter(narrows).cloned().collect());
     let wide: Vec<(&'static str, String)> = filter.iter().filter(|pair| !narrows(pair)).cloned().collect();
+    let scope = dashboard.scope(visitor, &plan).await?;
     let mut shell = dashboard.shell(visitor, t.dead_letters);
     shell.live = Some("/live".to_owned());
     let page = DeadLettersPage {
         b,
         chips: chips(visitor, here),
         // The first fact is the state.
-        scope: plan.scope(t, b).into_iter().skip(1).collect(),
+        scope: scope.into_iter().skip(1).collect(),
         all_href: if wide.is_empty() {
             "/dead-letters?state=dead".to_owned()
         } else {
@@ -183,6 +185,11 @@ pub(super) fn offers(b: &'static BulkTexts, filter: &[(&'static str, String)]) -
     }
 }
 
+/// Returns an error for a row: of a JSON body only the messages, as the title of its group has them.
+pub(super) fn one_line(error: String) -> String {
+    flattened(&error).unwrap_or(error)
+}
+
 impl LetterLine {
     pub(super) fn new(visitor: &Visitor, letter: Letter) -> Self {
         let shown = marks::of_effect(&letter.effect);
@@ -190,7 +197,7 @@ impl LetterLine {
         let (code, error) = letter.last_error.map_or((None, None), |error| (Some(error.code), error.text));
         let of_code = code.iter().map(|code| ("code", code.clone()));
         Self {
-            short_id: id.chars().take(13).collect(),
+            short_id: short_id(&id),
             id,
             code_href: address(
                 "/dead-letters",
@@ -202,7 +209,7 @@ impl LetterLine {
             class: shown.class,
             effect: marks::effect_name(visitor.t(), &letter.effect).to_owned(),
             code,
-            error,
+            error: error.map(one_line),
             attempts: format!("{}/{}", letter.attempts, letter.max_attempts),
             at: visitor.time(&letter.since),
             refused: letter.requeue_refused,

@@ -303,7 +303,7 @@ fn parse_rate(ct: &Texts, text: &str) -> Result<Option<f64>, PageRefusal> {
 }
 
 /// Returns the path of a destination's page. It may have any name.
-fn path_of(name: &str) -> String {
+pub(super) fn path_of(name: &str) -> String {
     format!("/destinations/{}", segment(name))
 }
 

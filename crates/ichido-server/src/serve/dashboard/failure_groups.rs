@@ -1,5 +1,6 @@
 //! The pages of failure groups: each cause once, who takes care of it, and its messages.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use askama::Template;
@@ -14,8 +15,9 @@ use super::super::problem::{Code, Problem};
 use super::super::request::query_pairs;
 use super::bulk_plan::address;
 use super::bulk_texts::Texts as BulkTexts;
+use super::condition::total;
 use super::dead_letters::{BulkOffer, FoundLetters, LetterLine, chips, offers};
-use super::marks::StateMark;
+use super::marks::{self, StateMark};
 use super::message::Notice;
 use super::messages::FilterChip;
 use super::moments::{ShownTime, grouped};
@@ -95,6 +97,35 @@ fn of_state(b: &'static BulkTexts, state: &str) -> (StateMark, &'static str, &'s
     (StateMark { mark, class }, name, about)
 }
 
+/// Returns the same for a group: one without open messages needs nobody.
+fn of_group(b: &'static BulkTexts, group: &FailureGroup) -> (StateMark, &'static str, &'static str) {
+    let needs_nobody = group.count == 0 && group.state != "resolved";
+    if needs_nobody {
+        return (StateMark { mark: "none", class: "quiet" }, b.group_empty, b.about_empty);
+    }
+    of_state(b, &group.state)
+}
+
+/// How many messages of a group are parked.
+type ParkedCounts = HashMap<Uuid, u64>;
+
+/// Maximum parked messages that are counted by group; a group with more is shown as a group of dead letters.
+const MAX_PARKED_COUNTED: u32 = 100;
+
+/// Counts the parked messages by group, with one read.
+async fn parked_counts(dashboard: &Dashboard, visitor: &Visitor) -> Result<ParkedCounts, PageRefusal> {
+    if total(&*dashboard.sampler.get(&dashboard.api).await?).parked == 0 {
+        return Ok(ParkedCounts::default());
+    }
+    let target = format!("/v1/dead-letters?state=parked&limit={MAX_PARKED_COUNTED}");
+    let found: FoundLetters = dashboard.read(visitor.caller()?, &target).await?;
+    let mut counts = ParkedCounts::default();
+    for group in found.dead_letters.iter().filter_map(|letter| letter.failure_group) {
+        *counts.entry(group).or_default() += 1;
+    }
+    Ok(counts)
+}
+
 /// Lists the groups, those that need a person first.
 pub(super) async fn list(
     dashboard: &Dashboard,
@@ -106,13 +137,15 @@ pub(super) async fn list(
     query.extend(cursor.map(|cursor| ("cursor", cursor.to_owned())));
     let target = address("/v1/failure-groups", &query);
     let found: FailureGroups = dashboard.read(visitor.caller()?, &target).await?;
+    let parked = parked_counts(dashboard, visitor).await?;
     let empty = if found.failure_groups.is_empty() { none_yet(dashboard, b).await? } else { String::new() };
+    let is_parked = |group: &FailureGroup| parked.get(&group.id).is_some_and(|parked| group.count <= *parked);
     let mut shell = dashboard.shell(visitor, t.dead_letters);
     shell.live = Some("/live".to_owned());
     let page = GroupsPage {
         b,
         chips: chips(visitor, "groups"),
-        groups: found.failure_groups.iter().map(|group| line(visitor, group)).collect(),
+        groups: found.failure_groups.iter().map(|group| line(visitor, group, is_parked(group))).collect(),
         empty,
         newest: cursor.map(|_| "/dead-letters"),
         next: found.next.map(|next| address("/dead-letters", &[("cursor", next)])),
@@ -165,13 +198,14 @@ pub(super) async fn show(
             offers: if visitor.can_act() { offers(b, &filter) } else { Vec::new() },
         });
     }
-    let group = line(&visitor, &found.group);
+    let is_parked = matches!(&parts[..], [part] if part.id == "parked");
+    let group = line(&visitor, &found.group, is_parked);
     let mut shell = dashboard.shell(&visitor, group.code.clone().unwrap_or_else(|| b.group.to_owned()));
     shell.live = Some("/live".to_owned());
     let page = GroupPage {
         b,
         notice: did.map(|text| Notice { class: "ok", text: text.to_owned() }),
-        about: of_state(b, &found.group.state).2,
+        about: of_group(b, &found.group).2,
         group,
         parts,
         can_act: visitor.can_act(),
@@ -215,9 +249,11 @@ fn parse_id(id: &str) -> Result<Uuid, PageRefusal> {
     Uuid::try_parse(id).map_err(|_| Problem::new(Code::GroupUnknown, "no failure group has this id").into())
 }
 
-fn line(visitor: &Visitor, group: &FailureGroup) -> GroupLine {
+/// `is_parked` says that all of its messages are parked, which is not a failure yet.
+fn line(visitor: &Visitor, group: &FailureGroup, is_parked: bool) -> GroupLine {
     let b = BulkTexts::of(visitor.language);
-    let (shown, state, _) = of_state(b, &group.state);
+    let (shown, state, _) = of_group(b, group);
+    let shown = if is_parked && shown.class == "bad" { marks::of_state("parked") } else { shown };
     let id = group.id.to_string();
     GroupLine {
         mark: shown.mark,

@@ -88,6 +88,11 @@ impl MessageFilterText {
         other
     }
 
+    /// Returns the idempotency key that it may be about.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.get("key").or(self.bare.as_deref())
+    }
+
     /// Whether it selects everything.
     pub(super) fn is_empty(&self) -> bool {
         self.terms.is_empty() && self.bare.is_none()

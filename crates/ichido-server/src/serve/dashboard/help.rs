@@ -4,20 +4,29 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use ichido_core::lifecycle::StateName;
 
+use super::super::problem::{Code, Problem};
 use super::Dashboard;
 use super::marks;
-use super::shell::{Shell, Visitor, html};
+use super::shell::{PageRefusal, Shell, Visitor, html};
+use super::terms::{Term, Terms};
 
 #[derive(Template)]
 #[template(path = "help.html")]
 struct HelpPage {
     shell: Shell,
     states: Vec<StateHelp>,
+}
+
+#[derive(Template)]
+#[template(path = "guide.html")]
+struct GuidePage {
+    shell: Shell,
+    term: Term,
 }
 
 /// A state with its meaning.
@@ -48,4 +57,18 @@ pub(super) async fn show(
         StateHelp { mark: shown.mark, class: shown.class, name: marks::state_name(t, state.as_str()), text }
     });
     html(StatusCode::OK, &HelpPage { shell: dashboard.shell(&visitor, t.help), states: states.into() })
+}
+
+/// Shows the guide of a term, as the documentation has it.
+pub(super) async fn guide(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> Result<Response, PageRefusal> {
+    let terms = Terms::of(visitor.language).all();
+    let term = terms.into_iter().find(|term| term.id == name);
+    let term =
+        term.ok_or_else(|| Problem::new(Code::RouteUnknown, "no term has this name; the help lists all"))?;
+    let shell = dashboard.shell(&visitor, term.name);
+    Ok(html(StatusCode::OK, &GuidePage { shell, term }))
 }

@@ -38,6 +38,7 @@ struct KeyPage {
     notice: Option<Notice>,
     answer: ShownAnswer,
     can_decide: bool,
+    decide_effect: String,
     replay: Option<ShownReplay>,
     timeline: Vec<ShownEntry>,
 }
@@ -79,6 +80,10 @@ pub(super) async fn page(
         notice,
         answer: shown_key_answer(visitor, &answer, record),
         can_decide: record.state == "unknown" && visitor.can_act(),
+        decide_effect: visitor.local_name().map_or_else(
+            || k.decide_key_effect.to_owned(),
+            |who| fill(k.decide_key_effect_local, &[("who", who)]),
+        ),
         replay: record.response.as_ref().map(|response| shown_replay(k, response)),
         timeline: shown_timeline(visitor, &timeline(&parts), message.as_deref().unwrap_or_default()),
         operation,

@@ -19,6 +19,7 @@ texts! {
     found_since: "Compared the newest {n} messages, back to {when}. For older ones use the key itself.", "新しい順に {n} 件({when} まで)を照合しました。それより古いものはキーで検索してください。";
     unknown_title: "Keys of unknown outcome", "結果が不明なキー";
     unknown_hint: "A request ran under each of them, and nobody knows whether it took effect. Oldest first.", "それぞれのキーでリクエストが実行されましたが、効果の有無が分かっていません。古い順です。";
+    parked_wait: "Parked messages that wait for a decision: {n}", "判断待ちの保留メッセージ: {n} 件";
     unknown_none: "No key waits for a decision. A key appears here if its request may have taken effect, but got no clear response.", "判断待ちのキーはありません。効果があったかもしれないのに応答がはっきりしなかったキーが、ここに表示されます。";
     all_keys: "« All keys of unknown outcome", "« 結果が不明なキーの一覧";
     kind_request: "Request", "リクエスト";
@@ -54,6 +55,7 @@ texts! {
     replay_no_body: "The body was not stored: it was streamed or too large. Repetitions get an error that says so.", "本文は保存されていません(ストリームか、大きすぎたため)。再送にはその旨のエラーを返します。";
     replay_large: "The body is too large to show: {bytes}.", "本文が大きすぎて表示できません: {bytes}。";
     replay_binary: "The body is not text: {bytes}.", "本文はテキストではありません: {bytes}。";
+    decide_key_effect_local: "First look at the receiver: did the effect happen? Nobody signs in here, so your decision is recorded in the audit trail as “{who}”. It cannot be taken back.", "まず受信側で効果を確認してください。サインインがないため、判断は {who} として監査記録に残り、取り消せません。";
     decide_key_effect: "First look at the receiver: did the effect happen? Your decision is recorded in the audit trail with your name, and cannot be taken back.", "まず受信側で効果を確認してください。判断はあなたの名前とともに監査記録に残り、取り消せません。";
     decide_key_done: "It was done. Each repetition of the request gets 200, and the work does not run again.", "実行済み。同じリクエストには 200 を返し、処理は二度と行いません。";
     decide_key_not_done: "It was not done. The key is released, and the next request with it runs the work.", "未実行。キーを解放し、次のリクエストで処理を行います。";

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use super::super::keys::{KeyRecord, KeysFound};
 use super::super::request::query_pairs;
 use super::Dashboard;
+use super::condition::total;
 use super::key;
 use super::key_answer::message_path;
 use super::key_texts::Texts as KeyTexts;
@@ -49,6 +50,8 @@ struct FoundSection {
 /// The keys of unknown outcome.
 struct UnknownSection {
     rows: Vec<KeyLine>,
+    /// Says that messages wait for a decision, if no key does.
+    parked: Option<String>,
     newest: bool,
     next: Option<String>,
 }
@@ -240,7 +243,11 @@ async fn unknown(
     let target = format!("/v1/keys/unknown?limit={PAGE}&");
     let target = cursor.map_or_else(|| target.trim_end_matches('&').to_owned(), |at| address(&target, at));
     let found: UnknownKeys = dashboard.read(visitor.caller()?, &target).await?;
+    let parked = total(&*dashboard.sampler.get(&dashboard.api).await?).parked;
+    let parked = (found.records.is_empty() && 0 < parked)
+        .then(|| fill(visitor.key_texts().parked_wait, &[("n", &grouped(parked))]));
     Ok(UnknownSection {
+        parked,
         rows: found.records.into_iter().map(|record| line(visitor, record)).collect(),
         newest: cursor.is_some(),
         next: found.next.as_deref().map(|next| address("/keys?", next)),

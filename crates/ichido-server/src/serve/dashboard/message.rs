@@ -1,6 +1,6 @@
 //! The page of one message.
 //!
-//! Guarantee: at most six requests to the API, each bounded, whatever the message went through. Its request is shown from the stored bytes, so a number
+//! Guarantee: at most six requests to the API, each bounded, and what workers publish about queues, whatever the message went through. Its request is shown from the stored bytes, so a number
 //! of 64 bits and more is exact.
 
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use form_urlencoded::Serializer;
 use http::{Method, StatusCode, Uri};
+use ichido::worker::OutboundKey;
 use ichido_core::json::REDACTED;
+use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::size;
 use ichido_store::message::IDENTITY_DEFAULT;
 use serde::Deserialize;
@@ -26,7 +28,7 @@ use super::call::collect;
 use super::key_texts::Texts as KeyTexts;
 use super::keys::key_path;
 use super::message_actions::{OfferedAction, offered};
-use super::message_texts::{Fact, ShownAnswer, ShownEntry, shown_answer, shown_timeline};
+use super::message_texts::{Fact, Receiver, ShownAnswer, ShownEntry, shown_answer, shown_timeline};
 use super::shell::{PageRefusal, Shell, Visitor, html};
 use super::texts::{Texts, fill};
 use super::timeline::{TimelineEntry, TimelineParts};
@@ -52,7 +54,8 @@ struct OneMessagePage {
     notice: Option<Notice>,
     answer: ShownAnswer,
     actions: Vec<OfferedAction>,
-    decide_not_done: &'static str,
+    /// The decisions, with what each means.
+    decisions: Vec<(&'static str, &'static str)>,
     timeline: Vec<ShownEntry>,
     /// Whether the timeline ends with the newest event.
     is_newest: bool,
@@ -164,6 +167,7 @@ pub(super) async fn page(
     let response = message.result.as_ref().and_then(|result| result.response.as_ref());
     let is_dead = facts.status == "dead";
     let path = format!("/messages/{id}");
+    let receiver = receiver(dashboard, facts).await?;
     let mut shell = dashboard.shell(visitor, &title);
     shell.here.clone_from(&path);
     shell.live = Some(format!("/live?message={id}"));
@@ -176,9 +180,13 @@ pub(super) async fn page(
         state_mark: shown.mark,
         state_class: shown.class,
         notice,
-        answer: shown_answer(visitor, &answer, message, &events.events, letter.as_ref()),
-        actions: if visitor.can_act() { offered(t, k, message, letter.as_ref()) } else { Vec::new() },
-        decide_not_done: if is_dead { t.decide_not_done_dead } else { t.decide_not_done },
+        answer: shown_answer(visitor, &answer, message, &events.events, letter.as_ref(), &receiver),
+        actions: if visitor.can_act() {
+            offered(t, k, message, letter.as_ref(), visitor.local_name())
+        } else {
+            Vec::new()
+        },
+        decisions: decisions(t, is_dead),
         timeline: shown_timeline(visitor, &read.timeline(), &path),
         is_newest: before.is_none(),
         facts: details(visitor, &read),
@@ -232,6 +240,30 @@ impl ReadMessage {
             earlier: page.earlier.as_deref(),
         })
     }
+}
+
+/// Returns what a person can decide. A dead message that cannot be found out stays what it is.
+fn decisions(t: &'static Texts, is_dead: bool) -> Vec<(&'static str, &'static str)> {
+    if is_dead {
+        vec![("done", t.decide_done_dead), ("not_done", t.decide_not_done_dead)]
+    } else {
+        vec![("done", t.decide_done), ("not_done", t.decide_not_done), ("give_up", t.decide_give_up)]
+    }
+}
+
+/// Returns the receiver of a message, and the key that its calls carry.
+async fn receiver(dashboard: &Dashboard, facts: &MessageFacts) -> Result<Receiver, PageRefusal> {
+    let destination = dashboard.api.destinations.iter().find_map(|known| known.receiver_of(&facts.queue));
+    let destination = destination.map(|(name, address)| (name.to_owned(), address.to_owned()));
+    // They change only when a worker starts, so the last sample has them, however old.
+    let latest = dashboard.sampler.latest();
+    let read = if latest.is_none() { dashboard.api.store.facts().list().await? } else { Vec::new() };
+    let all = latest.as_ref().map_or(&read, |sample| &sample.facts);
+    let published = all.iter().find(|known| known.queue.as_str() == facts.queue);
+    let kind = published.and_then(|known| Some((&known.queue, OutboundKey::parse(&known.key_kind)?)));
+    let key = IdempotencyKey::parse(&facts.idempotency_key).ok();
+    let key = kind.zip(key).map(|((queue, kind), key)| kind.key_for(queue, &facts.identity, &key));
+    Ok(Receiver { destination, key: key.map(|key| key.as_str().to_owned()) })
 }
 
 fn details(visitor: &Visitor, ReadMessage { message, keys, .. }: &ReadMessage) -> Vec<Fact> {

@@ -3,14 +3,14 @@
 use super::super::dead_letters::Letter;
 use super::super::models::Message;
 use super::key_texts::Texts as KeyTexts;
-use super::texts::Texts;
+use super::texts::{Texts, fill};
 
 /// An action with its form.
 pub(super) struct OfferedAction {
     pub(super) name: &'static str,
     pub(super) path: &'static str,
     /// What happens when it is pressed.
-    pub(super) effect: &'static str,
+    pub(super) effect: String,
     pub(super) button: &'static str,
     /// Why the API would refuse it now.
     pub(super) refused: Option<String>,
@@ -22,18 +22,20 @@ pub(super) struct OfferedAction {
     pub(super) is_page: bool,
 }
 
-/// Returns the actions for a message in its current state, the most likely one first.
+/// Returns the actions for a message in its current state, the most likely one first. `local` is the name that is recorded if nobody
+/// signs in.
 pub(super) fn offered(
     t: &'static Texts,
     k: &'static KeyTexts,
     message: &Message,
     letter: Option<&Letter>,
+    local: Option<&str>,
 ) -> Vec<OfferedAction> {
     let facts = &message.facts;
-    let action = |name, path, effect, button| OfferedAction {
+    let action = |name, path, effect: &str, button| OfferedAction {
         name,
         path,
-        effect,
+        effect: effect.to_owned(),
         button,
         refused: None,
         has_choice: false,
@@ -42,15 +44,18 @@ pub(super) fn offered(
         is_quiet: true,
         is_page: false,
     };
+    let decide_effect =
+        local.map_or_else(|| t.decide_effect.to_owned(), |who| fill(t.decide_effect_local, &[("who", who)]));
     let decide = || OfferedAction {
         has_choice: true,
         is_open: facts.status == "parked",
         is_quiet: false,
-        ..action(t.decide, "decide", t.decide_effect, t.decide_button)
+        ..action(t.decide, "decide", &decide_effect, t.decide_button)
     };
+    let requeue_refused = letter.and_then(|letter| letter.requeue_refused.clone());
     let requeue = || OfferedAction {
-        refused: letter.and_then(|letter| letter.requeue_refused.clone()),
-        is_quiet: false,
+        is_quiet: requeue_refused.is_some(),
+        refused: requeue_refused.clone(),
         ..action(t.requeue, "requeue", t.requeue_effect, t.requeue_button)
     };
     let discard = || OfferedAction {
@@ -107,9 +112,22 @@ mod tests {
             ("sent", "done", &[]),
             ("cancelled", "not_done", &[]),
         ] {
-            let offered: Vec<&str> =
-                offered(t, k, &message(status, effect), None).iter().map(|action| action.path).collect();
+            let offered: Vec<&str> = offered(t, k, &message(status, effect), None, None)
+                .iter()
+                .map(|action| action.path)
+                .collect();
             assert_eq!(offered, expected, "{status} {effect}");
+        }
+    }
+
+    #[test]
+    fn a_decision_says_the_name_under_which_it_is_recorded() {
+        let (t, k) = (Texts::of(Language::English), KeyTexts::of(Language::English));
+        for (local, said) in
+            [(None, "is recorded with your name."), (Some("local"), "is recorded as “local”.")]
+        {
+            let offered = offered(t, k, &message("parked", "unknown"), None, local);
+            assert!(offered[0].effect.ends_with(said), "{}", offered[0].effect);
         }
     }
 }

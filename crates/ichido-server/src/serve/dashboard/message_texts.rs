@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use ichido_core::verdict::Effect;
+
 use super::super::dead_letters::Letter;
 use super::super::models::{Event, Message};
+use super::destinations::path_of;
 use super::key;
 use super::marks;
 use super::moments::{ShownTime, duration, full};
 use super::shell::Visitor;
 use super::texts::{Texts, fill};
-use super::timeline::{AttemptRun, KeyStep, TimelineEntry, TimelineStep};
+use super::timeline::{AttemptRun, KeyStep, SentAgain, TimelineEntry, TimelineStep};
 use super::was_it_done::{DoneAnswer, DoneVerdict, Grounds, MessageNext};
 
 /// A name and a value.
@@ -28,6 +31,15 @@ impl Fact {
     pub(super) fn code(name: &'static str, value: impl Into<String>) -> Self {
         Self { is_code: true, ..Self::text(name, value) }
     }
+}
+
+/// The receiver of a message.
+#[derive(Default)]
+pub(super) struct Receiver {
+    /// Name and redacted address; `None` if this server does not have the destination in its configuration.
+    pub(super) destination: Option<(String, String)>,
+    /// The key that its calls carry.
+    pub(super) key: Option<String>,
 }
 
 /// The box "Was it done?".
@@ -75,6 +87,7 @@ pub(super) fn shown_answer(
     message: &Message,
     events: &[Event],
     letter: Option<&Letter>,
+    receiver: &Receiver,
 ) -> ShownAnswer {
     let t = visitor.t();
     let (mark, class, word) = verdict_mark(t, answer.verdict);
@@ -84,7 +97,7 @@ pub(super) fn shown_answer(
         word,
         because: because(t, answer),
         next: next(visitor, answer, message, letter),
-        evidence: evidence(t, answer, message, events, letter),
+        evidence: evidence(t, answer, message, events, letter, receiver),
     }
 }
 
@@ -147,13 +160,21 @@ fn evidence(
     message: &Message,
     events: &[Event],
     letter: Option<&Letter>,
+    receiver: &Receiver,
 ) -> Vec<Fact> {
     let facts = &message.facts;
     let mut found = vec![Fact::text(t.effect, marks::effect_name(t, &facts.effect))];
-    found.extend(answer.at.as_deref().map(|at| Fact::text(t.known_since, full(at))));
+    let since = if answer.verdict == DoneVerdict::Unknown { t.unknown_since } else { t.known_since };
+    found.extend(answer.at.as_deref().map(|at| Fact::text(since, full(at))));
     found.extend(answer.receipt.clone().map(|receipt| Fact::code(t.receipt, receipt)));
     // The event that the answer rests on.
     let basis = answer.at.as_deref().and_then(|at| events.iter().rev().find(|event| event.at == at));
+    let is_decision = |event: &&Event| event.kind == "decided";
+    let reason = basis.filter(is_decision).and_then(|event| event.error_text.clone());
+    found.extend(reason.map(|reason| Fact::text(t.reason_given, reason)));
+    // A decision leaves what the last call brought.
+    let call = || events.iter().rev().find(|event| event.kind == "failed" || event.kind == "worker_died");
+    let basis = if basis.is_some_and(|event| is_decision(&event)) { call() } else { basis };
     if let Some(event) = basis {
         let status = event.status.map(|status| format!("HTTP {status}"));
         let parts: Vec<String> =
@@ -167,8 +188,12 @@ fn evidence(
         found.push(Fact::text(t.held_by, holder.name.clone().unwrap_or_else(|| holder.node.to_string())));
         found.push(Fact::text(t.lease_until, full(&holder.lease_until)));
     }
+    found.extend(receiver.destination.as_ref().map(|(name, address)| Fact {
+        href: Some(path_of(name)),
+        ..Fact::text(t.receiver, format!("{name} · {address}"))
+    }));
+    found.extend(receiver.key.clone().map(|key| Fact::code(t.outbound_key, key)));
     if let Some(letter) = letter {
-        found.extend(letter.outbound_key.clone().map(|key| Fact::code(t.outbound_key, key)));
         found.extend(
             letter.in_flight_until.as_deref().map(|until| Fact::text(t.in_flight_until, full(until))),
         );
@@ -243,10 +268,26 @@ fn shown_attempts(visitor: &Visitor, run: &AttemptRun) -> ShownEntry {
         Some("given_back") => t.outcome_given_back,
         Some("stopped") => t.outcome_stopped,
         Some("worker_died") => t.outcome_worker_died,
+        Some(_) if end.effect == Effect::Unknown.as_str() => t.outcome_unclear,
         Some(_) => t.outcome_failed,
     };
-    let (text, last) = if run.count == 1 { (t.attempt_one, run.first) } else { (t.attempt_many, run.last) };
-    let values = [("n", &*run.first.to_string()), ("last", &*last.to_string()), ("outcome", outcome)];
+    let what = run.again.map(|again| match again {
+        SentAgain::Requeued => t.the_requeue,
+        SentAgain::Decided => t.the_decision,
+    });
+    let text = match (run.count, what) {
+        (1, None) => t.attempt_one,
+        (_, None) => t.attempt_many,
+        (1, Some(_)) => t.attempt_again_one,
+        (_, Some(_)) => t.attempt_again_many,
+    };
+    let last = if run.count == 1 { run.first } else { run.last };
+    let values = [
+        ("n", &*run.first.to_string()),
+        ("last", &*last.to_string()),
+        ("outcome", outcome),
+        ("what", what.unwrap_or_default()),
+    ];
     let shown = match (end.kind.as_deref(), end.effect.as_str()) {
         (None, _) => marks::of_effect("in_flight"),
         (Some("succeeded"), _) => marks::of_state("sent"),

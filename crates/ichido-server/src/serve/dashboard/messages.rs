@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::super::models::MessageFacts;
 use super::super::request::query_pairs;
 use super::Dashboard;
+use super::bulk_plan::address;
 use super::filter::{FilterError, MessageFilterText, NAMES};
 use super::marks;
 use super::moments::ShownTime;
@@ -23,8 +24,9 @@ use super::texts::{Texts, fill};
 
 /// Maximum messages on a page.
 const PAGE: u32 = 50;
-/// The digits of an id that a list shows: with fewer, messages of the same minute look alike.
-const ID_CHARS: usize = 13;
+/// The digits of an id that a list shows, from its beginning and its end. The beginning is the time of an id.
+const FIRST_ID_CHARS: usize = 8;
+const LAST_ID_CHARS: usize = 6;
 /// How many messages of a page are watched for changes. The stream limits them.
 const MAX_WATCHED: usize = 20;
 
@@ -38,6 +40,8 @@ struct MessagesPage {
     chips: Vec<FilterChip>,
     error: Option<String>,
     empty: String,
+    /// Where a request with this key is, which may have no message.
+    key_href: Option<String>,
     rows: Vec<MessageLine>,
     searched_back_to: Option<String>,
     newest: Option<String>,
@@ -114,6 +118,7 @@ pub(super) async fn list(
         suggestions: dashboard.suggestions(&visitor).await,
         chips: chips(t, &filter),
         empty: empty(t, &filter),
+        key_href: filter.key().map(|key| address("/keys", &[("key", key.to_owned())])),
         rows: found.messages.into_iter().map(|message| line(&visitor, message)).collect(),
         searched_back_to: found
             .searched_back_to
@@ -211,6 +216,12 @@ fn watched(messages: &[MessageFacts]) -> String {
     query.finish()
 }
 
+/// Returns an id as a list shows it.
+pub(super) fn short_id(id: &str) -> String {
+    let last = id.len().saturating_sub(LAST_ID_CHARS);
+    format!("{}…{}", id.get(..FIRST_ID_CHARS).unwrap_or(id), id.get(last..).unwrap_or_default())
+}
+
 fn line(visitor: &Visitor, message: MessageFacts) -> MessageLine {
     let t = visitor.t();
     let shown = marks::of_state(&message.status);
@@ -220,7 +231,7 @@ fn line(visitor: &Visitor, message: MessageFacts) -> MessageLine {
     let note = due.map(|at| visitor.time(&at)).map(|at| fill(text, &[("when", &at.short)]));
     let (code, error) = message.last_error.map_or((None, None), |error| (Some(error.code), error.text));
     MessageLine {
-        short_id: id.chars().take(ID_CHARS).collect(),
+        short_id: short_id(&id),
         id,
         mark: shown.mark,
         class: shown.class,

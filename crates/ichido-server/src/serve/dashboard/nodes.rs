@@ -9,6 +9,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::Dashboard;
+use super::messages::short_id;
 use super::moments::ShownTime;
 use super::shell::{PageRefusal, Shell, Visitor, html};
 
@@ -26,6 +27,7 @@ struct NodesPage {
 /// A node in the table.
 struct NodeLine {
     id: String,
+    short_id: String,
     name: String,
     mark: &'static str,
     class: &'static str,
@@ -47,6 +49,7 @@ pub(super) async fn list(
         .chain(gone)
         .take(MAX_NODES)
         .map(|node| NodeLine {
+            short_id: short_id(&node.id.to_string()),
             id: node.id.to_string(),
             name: node.name.clone(),
             mark: if node.alive { "check" } else { "down" },

@@ -3,6 +3,8 @@
 //! Guarantee: the page says what the audit trail and this server know, and nothing more. An operation whose process is gone is never shown
 //! as running for longer than its lease. The outcome stays at the address, whatever restarts.
 
+mod moved;
+
 use std::sync::Arc;
 
 use askama::Template;
@@ -22,13 +24,16 @@ use super::super::problem::{Code, Problem};
 use super::bulk::RefusedLine;
 use super::bulk_plan::{BulkPlan, BulkStep};
 use super::bulk_texts::Texts as BulkTexts;
+use super::group_names::GroupNames;
 use super::marks::StateMark;
 use super::message_texts::Fact;
 use super::messages::FilterChip;
 use super::moments::{ShownTime, grouped};
 use super::shell::{PageRefusal, Shell, Visitor, html};
-use super::texts::{Texts, fill};
+use super::texts::fill;
 use super::{Dashboard, dead_letters, marks, see_other};
+pub(super) use moved::LaterLetters;
+use moved::Moved;
 
 #[derive(Template)]
 #[template(path = "operation.html")]
@@ -42,6 +47,11 @@ struct OperationPage {
     scope: Vec<Fact>,
     rows_href: Option<String>,
     failed: Vec<FailedLine>,
+    /// What became of the messages that it sent again.
+    moved: Option<Moved>,
+    /// Whether some of these have not ended.
+    is_settling: bool,
+    later: Option<LaterLetters>,
     can_stop: bool,
     rest_href: Option<String>,
 }
@@ -129,7 +139,7 @@ pub(super) async fn show(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> Result<Response, PageRefusal> {
-    let (t, b, caller) = (visitor.t(), BulkTexts::of(visitor.language), visitor.caller()?);
+    let (b, caller) = (BulkTexts::of(visitor.language), visitor.caller()?);
     let operation: Operation = dashboard.read(caller, &format!("/v1/operations/{}", parse_id(&id)?)).await?;
     let mut failed = Vec::new();
     for id in operation.result.iter().flat_map(|result| &result.failed_ids) {
@@ -140,17 +150,37 @@ pub(super) async fn show(
     }
     let fate = fate(&operation);
     let plan = plan(&operation);
+    let (moved, later) = match &plan {
+        Some(plan) if !fate.is_running() => (
+            Moved::read(&dashboard, &visitor, &operation, plan).await?,
+            LaterLetters::read(&dashboard, &visitor, plan).await?,
+        ),
+        _ => (None, None),
+    };
+    let mut outcome = shown(b, &operation);
+    if fate == Fate::Ended && moved.as_ref().is_some_and(|moved| !moved.is_settling) {
+        // Nothing is on its way any more.
+        outcome.then = None;
+    }
+    let scope = match &plan {
+        Some(plan) => dashboard.scope(&visitor, plan).await?,
+        None => Vec::new(),
+    };
     let mut shell = dashboard.shell(&visitor, title(b, &operation));
     shell.live = Some("/live".to_owned());
     let page = OperationPage {
         b,
         id: operation.id,
         title: title(b, &operation),
-        shown: shown(b, &operation),
+        shown: outcome,
         facts: facts(&visitor, b, &operation),
-        scope: plan.as_ref().map(|plan| plan.scope(t, b)).unwrap_or_default(),
-        rows_href: plan.as_ref().map(BulkPlan::rows_href),
+        scope,
+        // The rows of one that ended have left its filter.
+        rows_href: plan.as_ref().filter(|_| fate != Fate::Ended).map(BulkPlan::rows_href),
         failed,
+        is_settling: moved.as_ref().is_some_and(|moved| moved.is_settling),
+        moved,
+        later,
         can_stop: visitor.can_act() && matches!(fate, Fate::Running | Fate::Silent),
         rest_href: plan.filter(|_| visitor.can_act() && fate.leaves_rest()).map(|plan| plan.href()),
         shell,
@@ -163,8 +193,14 @@ pub(super) async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     Extension(visitor): Extension<Visitor>,
 ) -> Result<Response, PageRefusal> {
-    let (t, b) = (visitor.t(), BulkTexts::of(visitor.language));
+    let b = BulkTexts::of(visitor.language);
     let found: FoundOperations = dashboard.read(visitor.caller()?, "/v1/operations").await?;
+    let has_group = |operation: &Operation| plan(operation).is_some_and(|plan| plan.get("group").is_some());
+    let names = if found.operations.iter().any(has_group) {
+        dashboard.group_names(&visitor).await?
+    } else {
+        GroupNames::default()
+    };
     let mut shell = dashboard.shell(&visitor, b.operations);
     shell.live = Some("/live".to_owned());
     let page = OperationsPage {
@@ -172,7 +208,7 @@ pub(super) async fn list(
         chips: dead_letters::chips(&visitor, "operations"),
         latest: (found.operations.len() == MAX_BULKS)
             .then(|| fill(b.latest_operations, &[("n", &MAX_BULKS.to_string())])),
-        rows: found.operations.iter().map(|operation| line(&visitor, t, b, operation)).collect(),
+        rows: found.operations.iter().map(|operation| line(&visitor, &names, operation)).collect(),
         shell,
     };
     Ok(html(StatusCode::OK, &page))
@@ -353,6 +389,10 @@ fn shown(b: &'static BulkTexts, operation: &Operation) -> ShownOperation {
     let fate = fate(operation);
     let numbers = Numbers::new(b, operation);
     let (sentence, then) = say(b, fate, &numbers);
+    let has_requeued = fate == Fate::Ended
+        && operation.action == "requeue"
+        && operation.result.as_ref().is_some_and(|result| 0 < result.moved);
+    let then = if has_requeued { Some(b.then_requeued) } else { then };
     let (progress, result) = (operation.progress.as_ref(), operation.result.as_ref());
     let canary = |text: &str, canary: &CanaryResult| {
         let CanaryResult { pending, succeeded, failed } = canary;
@@ -413,7 +453,9 @@ fn facts(visitor: &Visitor, b: &'static BulkTexts, operation: &Operation) -> Vec
 fn failed_line(visitor: &Visitor, message: Message) -> FailedLine {
     let facts = message.facts;
     let shown = marks::of_state(&facts.status);
-    let (code, error) = facts.last_error.map_or((None, None), |error| (Some(error.code), error.text));
+    let (code, error) = facts
+        .last_error
+        .map_or((None, None), |error| (Some(error.code), error.text.map(dead_letters::one_line)));
     FailedLine {
         id: facts.id,
         item: facts.item.unwrap_or(facts.idempotency_key),
@@ -425,7 +467,8 @@ fn failed_line(visitor: &Visitor, message: Message) -> FailedLine {
     }
 }
 
-fn line(visitor: &Visitor, t: &'static Texts, b: &'static BulkTexts, operation: &Operation) -> OperationLine {
+fn line(visitor: &Visitor, names: &GroupNames, operation: &Operation) -> OperationLine {
+    let b = BulkTexts::of(visitor.language);
     let ShownOperation { mark, class, state, sentence, .. } = shown(b, operation);
     OperationLine {
         id: operation.id,
@@ -434,7 +477,7 @@ fn line(visitor: &Visitor, t: &'static Texts, b: &'static BulkTexts, operation: 
         class,
         state,
         sentence,
-        scope: plan(operation).map(|plan| plan.scope(t, b)).unwrap_or_default(),
+        scope: plan(operation).map(|plan| plan.scope(visitor.t(), b, names)).unwrap_or_default(),
         by: operation.by.clone(),
         at: visitor.time(&operation.started_at),
     }

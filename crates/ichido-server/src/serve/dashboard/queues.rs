@@ -16,6 +16,7 @@ use super::Dashboard;
 use super::chart_data::{RATE_WINDOW, number};
 use super::chart_texts;
 use super::charts::rounded;
+use super::marks;
 use super::moments::{duration, grouped};
 use super::sampler::Sample;
 use super::shell::{PageRefusal, Shell, Visitor, html};
@@ -46,6 +47,8 @@ pub(super) struct QueueRow {
 
 /// A number of messages, with a link to them.
 pub(super) struct CountCell {
+    /// The name of the state, for pages too narrow for a table.
+    pub(super) name: &'static str,
     pub(super) count: String,
     pub(super) is_zero: bool,
     pub(super) href: String,
@@ -106,6 +109,11 @@ pub(super) fn queue_row(visitor: &Visitor, sample: &Sample, queue: &Queue, sent:
         ("sent", counts.sent),
     ];
     let cell = |(state, count)| CountCell {
+        name: match state {
+            "queued" => t.waiting,
+            "failed" => t.retrying,
+            state => marks::state_name(t, state),
+        },
         count: grouped(count),
         is_zero: count == 0,
         href: format!("/messages?q=queue:{}+state:{state}", queue.name),

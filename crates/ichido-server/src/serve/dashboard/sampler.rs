@@ -7,18 +7,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ichido_core::failure_group::template;
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::error::StoreError;
 use ichido_store::facts::PublishedQueue;
 use ichido_store::failure_group::FailureGroup;
+use ichido_store::message::DeadLetterState;
 
 use super::super::alerts::{self, Alert};
 use super::super::api::ApiState;
 use super::super::models::{NodeStatus, Queue};
 use super::super::queues::{current_nodes, current_queues};
 use super::cached::Cached;
+use super::group_names::cause;
 use super::shared_reads::FRESH;
 
 /// Maximum dead letters that are counted; more are shown as `100+`.
@@ -38,6 +41,8 @@ pub(super) struct Sample {
     pub(super) alerts: Vec<Alert>,
     /// Open dead letters of each queue, up to [`MAX_COUNTED`] in all.
     letters: usize,
+    /// The parked message that was parked last, and since when the oldest one of its queue is.
+    pub(super) parked: Option<ParkedSample>,
     /// Those that need a person most; one more than are shown.
     pub(super) groups: Vec<FailureGroup>,
     /// Requests of unknown outcome.
@@ -53,8 +58,11 @@ impl Sample {
         let published = api.store.facts().list().await?;
         let unknown = api.store.keys().count_unknown(now).await?;
         let open = DeadLetterFilter::default();
+        let queues = current_queues(api, |_| true).await?;
+        let has_parked = queues.iter().any(|queue| queue.counts.is_some_and(|counts| 0 < counts.parked));
         Ok(Self {
-            queues: current_queues(api, |_| true).await?,
+            parked: if has_parked { ParkedSample::read(api).await? } else { None },
+            queues,
             published: published.iter().map(|known| known.queue.as_str().to_owned()).collect(),
             facts: published,
             nodes: current_nodes(api).await?,
@@ -69,6 +77,31 @@ impl Sample {
     /// Returns the number of open dead letters, up to [`MAX_COUNTED`].
     pub(super) fn open_letters(&self) -> usize {
         self.letters
+    }
+}
+
+/// A parked message, for its queue and its cause.
+pub(super) struct ParkedSample {
+    pub(super) queue: String,
+    pub(super) cause: String,
+    /// Since when the oldest one of the queue is parked.
+    pub(super) since: Timestamp,
+}
+
+impl ParkedSample {
+    async fn read(api: &ApiState) -> Result<Option<Self>, StoreError> {
+        let filter = DeadLetterFilter { state: DeadLetterState::Parked, ..DeadLetterFilter::default() };
+        let Some(letter) = api.store.dead_letters().page(&filter, None, 1).await?.pop() else {
+            return Ok(None);
+        };
+        let oldest = api.store.dead_letters().oldest(DeadLetterState::Parked, &letter.queue).await?;
+        // Without the values of one message, as its failure group has it.
+        let text = template(letter.error.as_deref().unwrap_or_default());
+        Ok(Some(Self {
+            cause: cause(letter.code.as_deref(), &text),
+            since: oldest.unwrap_or(letter.since),
+            queue: letter.queue.as_str().to_owned(),
+        }))
     }
 }
 
@@ -88,6 +121,15 @@ impl Sampler {
             self.sample.forget();
         }
         self.sample.get(FRESH, Sample::read(api)).await
+    }
+
+    /// Samples again if the feed announced changes since: the navigation shows what waits, on every page.
+    ///
+    /// An error is that of the page itself, too, which says so.
+    pub(super) async fn keep_up(&self, api: &ApiState) {
+        if self.latest().is_some() && self.version.load(Ordering::SeqCst) != api.feed.version() {
+            drop(self.get(api).await);
+        }
     }
 
     /// Returns the store's time: this machine's, corrected by what the last sample found.
@@ -126,6 +168,7 @@ impl Sample {
             nodes,
             alerts,
             letters,
+            parked: None,
             groups: Vec::new(),
             unknown_keys,
             ahead_micros: 0,

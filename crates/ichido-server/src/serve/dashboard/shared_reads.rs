@@ -13,7 +13,8 @@ use http::{HeaderMap, HeaderName};
 use ichido_core::sync::lock;
 use ichido_store::token::TokenRole;
 use tokio::task_local;
-use tokio::time::Instant;
+
+use super::cached::Cached;
 
 /// How old a shared response may be. A page waits longer after an event, so it sees what the event is about.
 pub(super) const FRESH: Duration = Duration::from_millis(500);
@@ -43,10 +44,10 @@ fn may_share() -> bool {
     IS_REFRESH.try_with(|is_refresh| *is_refresh).unwrap_or_default()
 }
 
-/// The latest response to a request; held while it is read.
-type SharedRead = Arc<tokio::sync::Mutex<Option<(Instant, Bytes)>>>;
+/// A response, read once for all who may share it.
+type SharedRead = Arc<Cached<Bytes>>;
 
-/// The responses that were read lately.
+/// The responses that were read lately, by role and address.
 #[derive(Default)]
 pub(super) struct SharedReads(Mutex<HashMap<(&'static str, String), SharedRead>>);
 
@@ -59,15 +60,12 @@ impl SharedReads {
         read: impl Future<Output = Result<Bytes, E>>,
     ) -> Result<Bytes, E> {
         let Some(shared) = self.entry(role, target) else { return read.await };
-        let mut latest = shared.lock().await;
-        if let Some((_, bytes)) = latest.as_ref().filter(|(at, _)| may_share() && at.elapsed() < FRESH) {
-            return Ok(bytes.clone());
+        let fresh_for = if may_share() { FRESH } else { Duration::ZERO };
+        let bytes = shared.get(fresh_for, read).await?;
+        if MAX_SHARED_BYTES < bytes.len() {
+            lock(&self.0).retain(|_, kept| !Arc::ptr_eq(kept, &shared));
         }
-        // Before the read: a change during it is not in the response.
-        let at = Instant::now();
-        let bytes = read.await?;
-        *latest = (bytes.len() <= MAX_SHARED_BYTES).then(|| (at, bytes.clone()));
-        Ok(bytes)
+        Ok(Bytes::clone(&bytes))
     }
 
     /// Shares nothing that was read until now. Reads that are running are not shared with later pages.
@@ -85,11 +83,7 @@ impl SharedReads {
         };
         let mut reads = lock(&self.0);
         if MAX_SHARED <= reads.len() {
-            // Those that nobody reads now, and are too old.
-            reads.retain(|_, shared| match shared.try_lock() {
-                Ok(latest) => latest.as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH),
-                Err(_) => true,
-            });
+            reads.retain(|_, shared| shared.is_needed(FRESH));
         }
         if MAX_SHARED <= reads.len() {
             return None;
@@ -132,6 +126,7 @@ mod tests {
         assert_eq!(viewer("/a").await, 6, "somebody changed something");
         advance(FRESH).await;
         assert_eq!(viewer("/a").await, 7);
+        advance(Duration::from_millis(1)).await;
         let opened =
             reads.get(&TokenRole::Viewer, "/a", async { Ok::<_, Infallible>(Bytes::from_static(&[9])) });
         assert_eq!(opened.await.unwrap()[0], 9, "what a person opens is read anew");

@@ -17,6 +17,7 @@ use super::Dashboard;
 use super::assets::{AssetPaths, PATHS, icon_path};
 use super::bulk_texts::Texts as BulkTexts;
 use super::chart_texts;
+use super::condition::total;
 use super::frame_texts;
 use super::key_texts::Texts as KeyTexts;
 use super::language::Language;
@@ -72,6 +73,11 @@ impl Visitor {
     /// Whether the buttons of operators are shown. The API decides again.
     pub(super) fn can_act(&self) -> bool {
         self.caller.as_ref().is_some_and(|caller| caller.require_operator().is_ok())
+    }
+
+    /// Returns the name that is recorded while nobody signs in.
+    pub(super) fn local_name(&self) -> Option<&str> {
+        self.caller.as_ref().filter(|caller| caller.token.is_none()).map(|caller| &*caller.name)
     }
 
     /// Whether the SQL of pages may be shown.
@@ -221,7 +227,9 @@ impl Dashboard {
         let latest = self.sampler.latest();
         let (dead, firing, unknown) = latest.map_or((0, 0, 0), |sample| {
             let unknown = usize::try_from(sample.unknown_keys).unwrap_or(usize::MAX);
-            (sample.open_letters(), sample.alerts.len(), unknown)
+            let parked = usize::try_from(total(&sample).parked).unwrap_or_default();
+            // Their page lists both by cause.
+            (sample.open_letters().saturating_add(parked), sample.alerts.len(), unknown)
         });
         let item = |path: &'static str, key, name, count| NavigationItem {
             path,

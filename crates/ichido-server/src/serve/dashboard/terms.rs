@@ -12,6 +12,14 @@ pub(super) struct Term {
     pub(super) text: &'static str,
     /// The page of `docs` with the rest.
     pub(super) guide: &'static str,
+    /// The text of that page, in Markdown.
+    pub(super) guide_text: &'static str,
+}
+
+macro_rules! guide {
+    ($name:literal) => {
+        include_str!(concat!("../../../../../docs/", $name))
+    };
 }
 
 macro_rules! terms {
@@ -22,10 +30,10 @@ macro_rules! terms {
         }
 
         static ENGLISH: Terms = Terms {
-            $($id: Term { id: stringify!($id), name: $english, text: $english_text, guide: $guide },)+
+            $($id: Term { id: stringify!($id), name: $english, text: $english_text, guide: $guide, guide_text: guide!($guide) },)+
         };
         static JAPANESE: Terms = Terms {
-            $($id: Term { id: stringify!($id), name: $japanese, text: $japanese_text, guide: $guide },)+
+            $($id: Term { id: stringify!($id), name: $japanese, text: $japanese_text, guide: $guide, guide_text: guide!($guide) },)+
         };
 
         impl Terms {

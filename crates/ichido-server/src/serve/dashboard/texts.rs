@@ -83,7 +83,7 @@ texts! {
     what_is: "What is:", "用語:";
     all_messages: "All messages", "全メッセージ";
     needs_title: "What needs you", "対応が必要なもの";
-    healthy_idle: "Healthy and idle: nothing waits.", "正常(待機): 処理待ちはありません。";
+    healthy_idle: "Healthy and idle: nothing waits.", "正常(アイドル): 処理待ちはありません。";
     one_needs_you: "1 thing needs you.", "対応が必要なものが 1 件あります。";
     many_need_you: "{n} things need you.", "対応が必要なものが {n} 件あります。";
     is_new: "Ready for the first message.", "最初のメッセージを受け付けられます。";
@@ -91,6 +91,7 @@ texts! {
     nobody_works: "No worker is running: nothing is delivered.", "ワーカーが動いていません。配信は止まっています。";
     nobody_works_detail: "Messages are still accepted and wait. Start “ichido serve” or “ichido worker” on this store.", "メッセージの受付は続き、待機します。このストアで ichido serve か ichido worker を起動してください。";
     parked_need: "Messages of unknown effect: {n}", "効果が不明なメッセージ: {n} 件";
+    parked_need_cause: "Queue {queue}, the oldest {since}: {cause}.", "キュー {queue}、最も古いものは{since}: {cause}。";
     parked_need_detail: "Nobody knows whether they took effect, and sending them again could apply them twice. Find out, then decide.", "効果があったか分からず、再送すると二重になるおそれがあります。確認して判断してください。";
     dead_need: "Dead letters: {n}", "デッドレター: {n} 件";
     dead_need_detail: "Ichido gave up on them. Read why, repair the cause, then requeue or discard them.", "配信を断念したメッセージです。原因を確認して直し、再投入または破棄してください。";
@@ -102,7 +103,7 @@ texts! {
     paused_by: "by {who}, {when}", "{who} が {when} に停止";
     condition: "Condition", "状態";
     served: "served", "配信中";
-    idle: "idle", "待機";
+    idle: "idle", "アイドル";
     paused: "paused", "停止中";
     unserved: "nobody serves it", "担当なし";
     waiting: "Waiting", "待機中";
@@ -145,6 +146,7 @@ texts! {
     attempts: "Attempts", "試行";
     last_error: "Last error", "最後のエラー";
     accepted_at: "Accepted", "受付";
+    look_up_key: "Look it up under Keys", "「キー」で調べる";
     none_match: "No message matches this filter. Sent and cancelled messages are deleted after their retention.", "条件に合うメッセージはありません。送信済みと取消済みは保存期間の後に削除されます。";
     none_yet: "No message yet. Send one with POST /v1/queues/{queue}/messages and an Idempotency-Key.", "メッセージはまだありません。POST /v1/queues/{queue}/messages に Idempotency-Key を付けて送ってください。";
     searched_back_to: "Searched back to {when}; older messages are on the next page.", "{when} まで検索しました。それより古いものは次のページです。";
@@ -178,6 +180,8 @@ texts! {
     evidence: "Evidence", "根拠";
     receipt: "Receipt", "受領番号";
     known_since: "Known since", "判明時刻";
+    unknown_since: "Unknown since", "不明になった時刻";
+    receiver: "Receiver", "受信側";
     effect: "Effect", "効果";
     effect_done: "done", "あり";
     effect_not_done: "not done", "なし";
@@ -192,6 +196,7 @@ texts! {
     of_max: "{n} of {max}", "{n} / {max}";
     what_to_press: "What to press", "操作";
     action: "Action", "操作";
+    reason_given: "Reason of the decision", "判断の理由";
     reason: "Reason, for the audit trail", "理由(監査記録に残ります)";
     requeue: "Requeue…", "再投入…";
     requeue_effect: "The message is sent again under the same key, and its attempts start at 0. Ichido refuses if it could take effect twice.", "同じキーでもう一度送信し、試行回数は 0 に戻ります。二重の効果になるおそれがあれば拒否されます。";
@@ -208,10 +213,12 @@ texts! {
     decide: "Decide…", "判断…";
     decide_effect: "First look at the receiver: did the effect happen? Your decision is recorded with your name.", "まず受信側で効果を確認してください。判断はあなたの名前とともに記録されます。";
     decision: "What did you find?", "確認の結果";
-    decide_done: "It was done. A parked message becomes sent.", "実行済み。保留のものは送信済みになります。";
-    decide_not_done: "It was not done. A parked message is sent again.", "未実行。保留のものは再送されます。";
+    decide_effect_local: "First look at the receiver: did the effect happen? Nobody signs in here, so your decision is recorded as “{who}”.", "まず受信側で効果を確認してください。サインインがないため、判断は {who} として記録されます。";
+    decide_done: "It was done. This message becomes sent.", "実行済み。このメッセージは送信済みになります。";
+    decide_done_dead: "It was done. The message stays dead.", "実行済み。デッドのままです。";
+    decide_not_done: "It was not done. This message is sent again.", "未実行。このメッセージは再送されます。";
     decide_not_done_dead: "It was not done. The message stays dead, and can then be requeued.", "未実行。デッドのままで、再投入できるようになります。";
-    decide_give_up: "It cannot be found out. A parked message becomes dead.", "確認できない。保留のものはデッドになります。";
+    decide_give_up: "It cannot be found out. This message becomes dead.", "確認できない。このメッセージはデッドになります。";
     decide_button: "Record this decision", "判断を記録";
     did_requeue: "Requeued. A worker sends it as soon as one is free.", "再投入しました。ワーカーが空きしだい送信します。";
     did_cancel: "Cancelled, or its worker was asked to stop.", "取り消しました。送信中の場合はワーカーに停止を求めました。";
@@ -222,6 +229,11 @@ texts! {
     hop: "Passed {name}", "{name} を通過";
     attempt_one: "Attempt {n}: {outcome}", "試行 {n}: {outcome}";
     attempt_many: "Attempts {n} to {last}, all: {outcome}", "試行 {n}〜{last}(すべて同じ): {outcome}";
+    attempt_again_one: "Attempt {n} after {what}: {outcome}", "{what}後の試行 {n}: {outcome}";
+    attempt_again_many: "Attempts {n} to {last} after {what}, all: {outcome}", "{what}後の試行 {n}〜{last}(すべて同じ): {outcome}";
+    the_requeue: "the requeue", "再投入";
+    the_decision: "the decision", "判断";
+    outcome_unclear: "no clear response", "応答が不明確";
     outcome_succeeded: "accepted", "受付";
     outcome_failed: "failed", "失敗";
     outcome_given_back: "given back without a call", "呼び出さずに返却";

@@ -78,6 +78,15 @@ pub(super) struct AttemptRun {
     pub(super) outcome: AttemptEnd,
     pub(super) receipt: Option<String>,
     pub(super) text: Option<String>,
+    /// Why attempts begin at 1 again.
+    pub(super) again: Option<SentAgain>,
+}
+
+/// What a person did to send a message again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SentAgain {
+    Requeued,
+    Decided,
 }
 
 /// How an attempt ended; equal ones are grouped.
@@ -185,23 +194,24 @@ fn with_idle_times(entries: Vec<TimelineEntry>) -> Vec<TimelineEntry> {
 /// Returns the entries of a page of events.
 fn event_entries(events: &[Event]) -> Vec<TimelineEntry> {
     let mut entries = Vec::new();
-    let mut open: Option<&Event> = None;
+    let (mut open, mut again): (Option<&Event>, _) = (None, None);
     for event in events {
+        again = sent_again(event).or(again);
         match (event.kind.as_str(), open) {
             ("claimed", previous) => {
-                entries.extend(previous.map(|claim| attempt(claim, None)));
+                entries.extend(previous.map(|claim| attempt(claim, None, again)));
                 open = Some(event);
             }
             // Internal steps: the start of a call, and the end of a backoff.
             ("began" | "came_due", _) => (),
             (_, Some(claim)) if is_end(claim, event) => {
-                add(&mut entries, attempt(claim, Some(event)));
+                add(&mut entries, attempt(claim, Some(event), again));
                 open = None;
             }
             _ => entries.push(TimelineEntry::Step(step(event))),
         }
     }
-    entries.extend(open.map(|claim| attempt(claim, None)));
+    entries.extend(open.map(|claim| attempt(claim, None, again)));
     entries
 }
 
@@ -210,7 +220,18 @@ fn is_end(claim: &Event, event: &Event) -> bool {
         && (event.fence.is_none() || event.fence == claim.fence)
 }
 
-fn attempt(claim: &Event, end: Option<&Event>) -> TimelineEntry {
+/// A retry of a failed message continues its attempts, and is not among these.
+fn sent_again(event: &Event) -> Option<SentAgain> {
+    let is_ended = event.from.as_deref() != Some(StateName::Failed.as_str());
+    match event.kind.as_str() {
+        _ if !is_ended || event.to != StateName::Queued.as_str() => None,
+        "requeued" => Some(SentAgain::Requeued),
+        "decided" => Some(SentAgain::Decided),
+        _ => None,
+    }
+}
+
+fn attempt(claim: &Event, end: Option<&Event>, again: Option<SentAgain>) -> TimelineEntry {
     let took = end.and_then(|end| Some(Timestamp::parse(&end.at)?.since(Timestamp::parse(&claim.at)?)));
     TimelineEntry::Attempts(AttemptRun {
         first: claim.attempts,
@@ -230,6 +251,7 @@ fn attempt(claim: &Event, end: Option<&Event>) -> TimelineEntry {
         },
         receipt: end.and_then(|end| end.receipt.clone()),
         text: end.and_then(|end| end.error_text.clone()),
+        again,
     })
 }
 
@@ -307,6 +329,28 @@ mod tests {
         assert_eq!((run.outcome.status, run.took), (Some(503), Some(Duration::from_secs(2))));
         assert_eq!(*lasted, Duration::from_secs(200_000 - 100_002));
         assert_eq!((last.first, last.count, last.outcome.kind.as_deref()), (10_001, 1, Some("succeeded")));
+    }
+
+    #[test]
+    fn attempts_after_a_requeue_say_so() {
+        let again = |entries: &[TimelineEntry]| -> Vec<Option<SentAgain>> {
+            let of = |entry: &TimelineEntry| match entry {
+                TimelineEntry::Attempts(run) => Some(run.again),
+                _ => None,
+            };
+            entries.iter().filter_map(of).collect()
+        };
+        for (kind, from, expected) in [
+            ("requeued", "dead", Some(SentAgain::Requeued)),
+            ("decided", "parked", Some(SentAgain::Decided)),
+            ("requeued", "failed", None),
+        ] {
+            let mut events = Vec::from(failure(1));
+            events.push(event(20, kind, Some(from), "queued", 0, None));
+            events.extend(failure(3));
+            let entries = timeline(&TimelineParts { events: &events, ..TimelineParts::default() });
+            assert_eq!(again(&entries), [None, expected], "{kind} {from}");
+        }
     }
 
     #[test]

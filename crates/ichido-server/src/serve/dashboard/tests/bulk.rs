@@ -183,7 +183,7 @@ async fn a_preview_says_what_will_happen_and_changes_nothing() {
     for said in [
         "50 of 51 will be requeued. Refused: 1.",
         "it took effect; discard it",
-        "First 1, then up to 3 / 13, then all.",
+        "1 first, then 2, then 10, then the other",
         "halts if more than 10 % of them fail",
         "Type the number 50 to confirm",
         "Messages that die later are not included.",
@@ -267,7 +267,7 @@ async fn a_halted_canary_is_explained_with_its_error_on_every_server() {
     let started = fixture.start(&preview, "typed=20&canary=true").await;
     let location = started.location().to_owned();
     let running = fixture.until_said(&location, "The canary waits for these messages").await;
-    for said in ["</svg>running", "1 of 20 requeued.", "/stop\"", "http-equiv=\"refresh\"", "data-running"] {
+    for said in ["</svg>running", "1 of 20 requeued.", "/stop\"", "http-equiv=\"refresh\"", "data-every"] {
         assert!(running.text.contains(said), "{said}: {}", running.text);
     }
     fixture.fail(Effect::NotDone, "the broker is still down").await;
@@ -292,6 +292,58 @@ async fn a_halted_canary_is_explained_with_its_error_on_every_server() {
     let rest = halted.text.split("href=\"/operations/new?").nth(1).unwrap().split('"').next().unwrap();
     let rest = fixture.get(&format!("/operations/new?{}", rest.replace("&#38;", "&")), None).await;
     assert!(rest.text.contains("19 of 19 will be requeued."), "not the one that died again: {}", rest.text);
+}
+
+#[tokio::test]
+async fn an_operation_says_what_became_of_its_messages() {
+    let fixture = Fixture::new().await;
+    fixture.allow_requeues().await;
+    fixture.fail_some(3, Effect::NotDone, CAUSES[0]).await;
+    let group = fixture.groups().await[0].id;
+    // Somebody else's requeue, and one before, are not the operation's.
+    fixture.enqueue("other", "{}").await;
+    fixture.fail(Effect::NotDone, CAUSES[1]).await;
+    let preview = fixture
+        .get(&format!("/operations/new?action=requeue&state=dead&queue=orders&group={group}"), None)
+        .await;
+    assert!(preview.text.contains(&format!("/dead-letters/groups/{group}\">BAD_REQUEST {}", CAUSES[0])));
+    let started = fixture.start(&preview, "typed=3&reason=repaired").await;
+    let location = started.location().to_owned();
+    let waiting = fixture.until_said(&location, "3 requeued:").await;
+    assert!(waiting.text.contains("/queues/orders\">3 open</a>"), "{}", waiting.text);
+    assert!(waiting.text.contains("data-every"), "it looks again: {}", waiting.text);
+    fixture.fail(Effect::NotDone, CAUSES[0]).await;
+    let ended = fixture.get(&location, None).await;
+    for said in [">3 dead</a>", "What failed again", "They are not part of this operation", CAUSES[0]] {
+        assert!(ended.text.contains(said), "{said}: {}", ended.text);
+    }
+    assert!(!ended.text.contains("data-every") && !ended.text.contains("3 open"), "{}", ended.text);
+    let list = fixture.get("/operations", None).await;
+    assert!(list.text.contains(CAUSES[0]), "the list names the cause: {}", list.text);
+}
+
+#[tokio::test]
+async fn a_parked_group_is_not_shown_as_dead() {
+    let fixture = Fixture::new().await;
+    fixture.fail_some(2, Effect::Unknown, "no answer").await;
+    fixture.groups().await;
+    let list = fixture.get("/dead-letters", None).await;
+    assert!(list.text.contains("<li class=\"group doubt\""), "{}", list.text);
+    assert!(list.text.contains("<b class=\"badge\">2</b>"), "as many as the list has: {}", list.text);
+    fixture.fail_some(1, Effect::NotDone, "no answer").await;
+    fixture.groups().await;
+    let mixed = fixture.get("/dead-letters", None).await;
+    assert!(mixed.text.contains("<li class=\"group bad\""), "{}", mixed.text);
+}
+
+#[tokio::test]
+async fn an_error_is_one_line_in_a_row() {
+    let fixture = Fixture::new().await;
+    fixture
+        .fail_some(1, Effect::NotDone, r#"400: {"error": {"message": "no such symbol"}, "request": {"a": 1"#)
+        .await;
+    let rows = fixture.get("/dead-letters?state=dead", None).await;
+    assert!(rows.text.contains("<small>400: no such symbol</small>"), "{}", rows.text);
 }
 
 #[tokio::test]
@@ -321,7 +373,7 @@ async fn an_operation_of_a_killed_server_is_not_shown_as_running() {
     {
         assert!(page.text.contains(said), "{said}: {}", page.text);
     }
-    assert!(!page.text.contains("</svg>running") && page.text.contains("data-running"), "{}", page.text);
+    assert!(!page.text.contains("</svg>running") && page.text.contains("data-every"), "{}", page.text);
 }
 
 #[tokio::test]

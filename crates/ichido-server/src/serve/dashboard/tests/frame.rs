@@ -7,6 +7,24 @@ use crate::instance::{Instance, InstanceColour};
 use crate::limits::MAX_LISTINGS_PER_TOKEN;
 use crate::serve::caller::ApiCaller;
 
+#[tokio::test]
+async fn each_term_leads_to_its_guide() {
+    let fixture = Fixture::new().await;
+    let help = fixture.get("/help", None).await;
+    let guides: Vec<&str> = help.text.split("href=\"/help/guides/").skip(1).collect();
+    assert!(!guides.is_empty(), "{}", help.text);
+    for guide in guides {
+        let target = format!("/help/guides/{}", guide.split('"').next().unwrap());
+        let page = fixture.get(&target, None).await;
+        assert!(
+            page.status == StatusCode::OK && page.text.contains("lang=\"en\"># "),
+            "{target}: {}",
+            page.text
+        );
+    }
+    assert_eq!(fixture.get("/help/guides/other", None).await.status, StatusCode::NOT_FOUND);
+}
+
 /// Returns how many statements the foot of a page counts.
 fn statements(page: &Page) -> u32 {
     let count = page.text.split("Statements: ").nth(1);

@@ -108,13 +108,26 @@ async fn a_key_is_found_by_its_hash_and_under_every_operation() {
 }
 
 #[tokio::test]
-async fn a_key_of_unknown_outcome_is_listed_and_decided() {
+async fn parked_messages_are_named_where_no_key_waits() {
     let fixture = Fixture::new().await;
+    fixture.enqueue("order-1", "{}").await;
+    fixture.fail(Effect::Unknown, "no answer").await;
+    let page = fixture.get("/keys", None).await;
+    let link = "href=\"/dead-letters?state=parked\">Parked messages that wait for a decision: 1</a>";
+    assert!(page.text.contains(link), "{}", page.text);
+}
+
+#[tokio::test]
+async fn a_key_of_unknown_outcome_is_listed_and_decided() {
+    let mut fixture = Fixture::new().await;
     let empty = fixture.get("/keys", None).await;
     assert!(empty.text.contains("No key waits for a decision."), "{}", empty.text);
+    assert!(!empty.text.contains("id=\"parked\""), "{}", empty.text);
     for key in ["order-1", "order-2", "order-3"] {
         fixture.hold(&name("orders.create", "ann", key)).await;
     }
+    // Its first sample is a moment old.
+    (fixture.access, fixture.pages) = server(&fixture.store, None);
     let overview = fixture.get("/", None).await;
     assert!(overview.text.contains("<a class=\"strong\" href=\"/keys\">Requests of unknown outcome: 3"));
     let list = fixture.get("/keys", None).await;

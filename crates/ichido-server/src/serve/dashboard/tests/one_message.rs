@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ichido_store::facts::QueueFacts;
 use ichido_store::message::{ClaimedMessage, ReceiverResponse};
 
 use super::*;
@@ -41,6 +42,50 @@ async fn a_parked_message_says_that_its_receiver_is_asked() {
         fixture.fail(Effect::Unknown, "no answer").await;
         let page = fixture.get(&format!("/messages/{id}"), None).await;
         assert!(page.text.contains(next), "{next}: {}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn a_parked_message_says_whom_to_ask_and_what_a_decision_does() {
+    let fixture = Fixture::new().await;
+    fixture.store.queues().key_kind(&QueueName::parse("orders").unwrap(), "own").await.unwrap();
+    let facts = QueueFacts {
+        guarantee: Guarantee::None,
+        requeue: true,
+        max_attempts: NonZeroU32::MIN,
+        retry_horizon: Duration::from_mins(1),
+    };
+    let node = Uuid::now_v7();
+    fixture.store.nodes().heartbeat(node, "web-1").await.unwrap();
+    fixture.store.facts().publish(node, &[(QueueName::parse("orders").unwrap(), facts)]).await.unwrap();
+    let id = fixture.enqueue("order-1", "{}").await;
+    fixture.fail(Effect::Unknown, "no answer").await;
+    let page = fixture.get(&format!("/messages/{id}"), None).await;
+    for said in [
+        "/destinations/shop\">shop · http://127.0.0.1:9/orders",
+        "<dt>Key sent to the receiver</dt><dd><code>order-1</code>",
+        "<dt>Unknown since</dt>",
+        "Attempt 1: no clear response",
+        "This message is sent again.",
+        "your decision is recorded as “local”",
+        "<h3>Decide</h3>",
+    ] {
+        assert!(page.text.contains(said), "{said}: {}", page.text);
+    }
+    assert!(!page.text.contains("<details id=\"do-decide\""), "a form that is open has no toggle");
+    let decided =
+        fixture.post(&format!("/messages/{id}/decide"), None, "decision=not_done&reason=asked").await;
+    assert_eq!(decided.status, StatusCode::SEE_OTHER, "{}", decided.text);
+    let work = fixture.claim_orders().await.pop().unwrap();
+    let event = Event::Succeeded { fence: work.fence };
+    let _ = fixture.store.claims().settle(Settlement::new(&work, event, Note::default())).await.unwrap();
+    let page = fixture.get(&format!("/messages/{id}"), None).await;
+    for said in [
+        "Attempt 1 after the decision: accepted",
+        "<dt>Known since</dt>",
+        "<dt>Key sent to the receiver</dt>",
+    ] {
+        assert!(page.text.contains(said), "{said}: {}", page.text);
     }
 }
 
