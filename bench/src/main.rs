@@ -1,6 +1,7 @@
 //! Measures how fast Ichido is: beside its peers in a contest, and as ratios to the least SQL for the same work.
 
 mod contest;
+mod dashboard;
 mod floor;
 mod floor_sqlite;
 mod load;
@@ -45,9 +46,17 @@ async fn main() -> ExitCode {
         }
         ["serve", "postgres"] => serve::on_postgres().await,
         ["serve", "sqlite"] => serve::on_sqlite().await,
+        ["dashboard"] => {
+            dashboard::on_postgres().await;
+            dashboard::on_sqlite().await;
+        }
+        ["dashboard", "postgres"] => dashboard::on_postgres().await,
+        ["dashboard", "sqlite"] => dashboard::on_sqlite().await,
         ["serve-by-hand", url] => serve::by_hand::serve(url).await,
         _ => {
-            eprintln!("usage: cargo xtask bench [--quick | report | store | once | serve] [postgres|sqlite]");
+            eprintln!(
+                "usage: cargo xtask bench [--quick | report | store | once | serve | dashboard] [postgres|sqlite]"
+            );
             return ExitCode::from(2);
         }
     }

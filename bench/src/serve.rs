@@ -92,18 +92,18 @@ fn target(address: SocketAddr, path: &'static str) -> LoadTarget {
 }
 
 /// The binary, built beside this program.
-fn ichido() -> PathBuf {
+pub(crate) fn ichido() -> PathBuf {
     std::env::current_exe().expect("this program").with_file_name("ichido")
 }
 
 /// A server process that is killed when this is dropped.
-struct ServerProcess {
+pub(crate) struct ServerProcess {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl ServerProcess {
-    fn start(command: &mut Command, folder: &Path) -> Self {
+    pub(crate) fn start(command: &mut Command, folder: &Path) -> Self {
         let command = command.current_dir(folder).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a server");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();

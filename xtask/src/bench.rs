@@ -34,9 +34,9 @@ pub fn report(root: &Path) -> Result<(), String> {
 
 /// Measures a part beside the least work for the same result, on both databases or on one.
 ///
-/// Accepting over HTTP is measured on the program.
+/// Accepting over HTTP and the dashboard are measured on the program.
 pub fn part(root: &Path, part: &str, database: Option<BenchDatabase>) -> Result<(), String> {
-    if part == "serve" {
+    if ["serve", "dashboard"].contains(&part) {
         CommandLine::cargo(&["build", PROFILE, "--package", "ichido-cli"]).run(root)?;
     }
     ours(&[part]).and(&database.map(BenchDatabase::word).into_iter().collect::<Vec<_>>()).run(root)

@@ -25,11 +25,14 @@ Usage: cargo xtask <chore>
   bench once [DATABASE] Measure an endpoint with the layer and without it
   bench serve [DATABASE]
                         Measure accepting over HTTP against a handwritten handler
+  bench dashboard [DATABASE]
+                        Measure the pages of the dashboard with 10,000,000 messages; takes half an hour
   bench llm [--items N] [--rate N]
                         Measure a batch of calls to a throttled model against other rate limiters
                         [default: 2000 calls, 50 per second]
   soak                  Run the long crash tests: 500 kills of the store, 1,000 of transactional handlers and 20,000
-                        messages for each database, 20 rounds of many machines, 10 of each example
+                        messages for each database, 20 rounds of many machines, 10 of each example; measures the
+                        dashboard with 10,000,000 messages
   fuzz [--seconds N]    Run every fuzz target for N seconds [default: 60]; needs cargo-fuzz
   fuzz-api              Send a server requests generated from the API description (short form: part of `test`)
   help, --help, -h      Print this help
@@ -38,7 +41,7 @@ DATABASE is `postgres` or `sqlite` [default: both]. Benchmarks need a release bu
 installs nine peers and takes about 20 minutes after that; `bench llm` also builds AWS's SDK and takes many minutes.";
 
 /// The names of the chores, as in [`USAGE`] and [`Chore::parse`].
-const WORDS: [&str; 13] = [
+const WORDS: [&str; 14] = [
     "test",
     "tidy",
     "bench",
@@ -47,6 +50,7 @@ const WORDS: [&str; 13] = [
     "bench store",
     "bench once",
     "bench serve",
+    "bench dashboard",
     "bench llm",
     "soak",
     "fuzz",
@@ -55,8 +59,9 @@ const WORDS: [&str; 13] = [
 ];
 
 /// The parts that are measured on a database.
-const PARTS: [&str; 3] = ["store", "once", "serve"];
-const ONE_PART: &str = "`bench` takes `--quick`, or one part: `report`, `store`, `once`, `serve` or `llm`";
+const PARTS: [&str; 4] = ["store", "once", "serve", "dashboard"];
+const ONE_PART: &str =
+    "`bench` takes `--quick`, or one part: `report`, `store`, `once`, `serve`, `dashboard` or `llm`";
 
 /// Maximum distance of a typo from a chore's name.
 const MAX_SLIPS: usize = 2;
@@ -83,7 +88,7 @@ pub enum Chore {
     ContestReport,
     /// Measures a part of Ichido.
     Bench {
-        /// The part: `store`, `once` or `serve`.
+        /// The part: `store`, `once`, `serve` or `dashboard`.
         part: &'static str,
         /// Only on this database.
         database: Option<BenchDatabase>,

@@ -1,5 +1,5 @@
 //! The browser's tests: the module's types, its tests in Node and in a real browser against the real server; and the
-//! pages of Bookmarks in that browser, against the product itself. The dashboard's are in `cargo xtask soak`.
+//! pages of Bookmarks and of the dashboard in that browser, against the products themselves.
 //!
 //! Guarantee: it succeeds only if all of them do. They start the programs that were built with the tests.
 
@@ -11,7 +11,7 @@ use crate::tools::node::{FOLDER, ensure_packages};
 
 /// Runs them, the most informative first.
 pub(crate) fn run(root: &Path, env: &[(String, String)]) -> Result<(), String> {
-    for script in ["types", "test:node", "test:browser", "test:bookmarks"] {
+    for script in ["types", "test:node", "test:browser", "test:bookmarks", "test:dashboard"] {
         let line = script_line(script);
         let (printed, outcome) = line.clone().envs(env).run_captured(root);
         println!("\n== js {script}\n{printed}");

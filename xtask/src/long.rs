@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::command_line::CommandLine;
-use crate::js;
+use crate::{bench, js};
 
 /// How often a process is killed on each database.
 const KILLS: &str = "500";
@@ -25,11 +25,14 @@ const JUDGE_KILLS: &str = "200";
 const BOOKMARKS_KILLS: &str = "500";
 /// How often an offline queue is killed, as a library and as a command.
 const QUEUE_KILLS: &str = "200";
+/// How often our own services are probed, on each database. None may be accused.
+const PROBE_RUNS: &str = "100";
 /// How often each example runs on each database.
 const EXAMPLES_ROUNDS: &str = "10";
 
 /// Runs the long forms of the crash tests, the transactional handlers, the storm, the machines, the demo, the examples, the
-/// bookmarks, the batches of questions and the offline queues, and visits every page of the dashboard in every form.
+/// bookmarks, the batches of questions and the offline queues, measures the dashboard with a long history, and visits every page of it
+/// in every form.
 pub fn soak(root: &Path) -> Result<(), String> {
     for (package, suite, (name, value)) in [
         ("ichido-store", "crash::", ("ICHIDO_CRASH_KILLS", KILLS)),
@@ -43,14 +46,20 @@ pub fn soak(root: &Path) -> Result<(), String> {
         ("ichido-cli", "judge::crashing", ("ICHIDO_JUDGE_KILLS", JUDGE_KILLS)),
         ("ichido-client", "offline::crash", ("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)),
         ("ichido-cli", "offline::crash", ("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)),
+        ("ichido", "once::probe", ("ICHIDO_PROBE_RUNS", PROBE_RUNS)),
+        ("ichido-cli", "probe::ours", ("ICHIDO_PROBE_RUNS", PROBE_RUNS)),
+        ("bookmarks", "api::probe", ("ICHIDO_PROBE_RUNS", PROBE_RUNS)),
     ] {
         // One test at a time: each has its own processes and database.
         let features: &[&str] = if package == "ichido-client" { &["--features", "queue"] } else { &[] };
+        let ignored: &[&str] = if suite == "once::probe" { &["--ignored"] } else { &[] };
         CommandLine::cargo(&["test", "--package", package, "--test", "it", suite])
             .and(features)
             .and(&["--", "--test-threads=1"])
+            .and(ignored)
             .env(name, value)
             .run(root)?;
     }
+    bench::part(root, "dashboard", None)?;
     js::soak(root)
 }

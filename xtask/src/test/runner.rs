@@ -44,7 +44,7 @@ const PROCESS_SUITES: [(&str, &str); 12] = [
 
 /// The suites whose tests take a second of processor time or more, because they load thousands of rows, run thousands of
 /// rounds, or poll for long. `--quick` leaves them out as well.
-const SLOW_SUITES: [(&str, &str); 16] = [
+const SLOW_SUITES: [(&str, &str); 19] = [
     ("ichido-store", "wire::crosswise::"),
     ("ichido-store", "plans_sqlite::"),
     ("ichido-store", "plans::"),
@@ -61,6 +61,9 @@ const SLOW_SUITES: [(&str, &str); 16] = [
     ("ichido-core", "world::"),
     ("ichido-core", "pace::"),
     ("bookmarks", "api::alerts::"),
+    ("bookmarks", "api::probe::"),
+    ("ichido", "once::probe::"),
+    ("ichido-probe", "switches::"),
 ];
 
 /// Returns the index of a test's suite. It decides how early a test of a process suite starts.
