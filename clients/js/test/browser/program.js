@@ -31,7 +31,7 @@ const LEAN = [
   '--password-store=basic',
 ];
 /** How often a condition is checked, and for how long: generous, for a busy machine. */
-const LOOK_EVERY_MS = 20;
+const LOOK_EVERY_MS = 50;
 export const PATIENCE_MS = 60_000;
 
 /** Waits until `condition` returns something. */
