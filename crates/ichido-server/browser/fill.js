@@ -1,5 +1,5 @@
 // Fills a store with what a broker sees on a bad day: orders that went through, three kinds of failures, and payments of unknown effect.
-import { until } from '../../../clients/js/test/browser/program.js';
+import { until } from './stage.js';
 
 const SYMBOLS = ['ACME', 'GLOBEX', 'INITECH', 'HOOLI', 'STARK', 'WAYNE'];
 /** An order of a made-up customer; `rest` replaces members. */

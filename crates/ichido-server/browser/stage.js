@@ -3,16 +3,31 @@ import assert from 'node:assert/strict';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { built, kill, started, until } from '../../../clients/js/test/browser/program.js';
+import { built, kill, PATIENCE_MS, started } from '../../../clients/js/test/browser/program.js';
 import { dialogue, freshDatabase, newContext } from '../../../clients/js/test/browser/shared.js';
 import { Receiver } from './receiver.js';
 
-export { until };
-
-/** In the soak, tests visit everything and wait for what takes minutes. */
+/** In the soak, tests visit everything, on both databases, and wait for what takes minutes. */
 export const IS_WHOLE = process.env.ICHIDO_DASHBOARD_MATRIX === 'whole';
+/** The option of a test that costs CI too much. */
+export const IN_SOAK = { skip: !IS_WHOLE && 'it runs in the soak' };
+
+/** How often a condition is checked: often at first, then seldom, because a check costs the server and the browser time. */
+const FIRST_PAUSE_MS = 20;
+const MAX_PAUSE_MS = 250;
+
+/** Waits until `condition` returns something. */
+export async function until(what, condition, patience = PATIENCE_MS) {
+  for (let [waited, pause] = [0, FIRST_PAUSE_MS]; waited < patience; waited += pause, pause = Math.min(1.3 * pause, MAX_PAUSE_MS)) {
+    const found = await condition();
+    if (found) return found;
+    await sleep(pause);
+  }
+  throw new Error(`it never came to: ${what}`);
+}
 
 /** Boundary files that a server can show. */
 const BOUNDARIES = fileURLToPath(new URL('../../ichido-boundary/tests/it/team/', import.meta.url));
@@ -52,9 +67,9 @@ requeue = true
 retry = { waits = ["100ms"], jitter = "none" }
 `;
 
-/** Runs a test on both databases. */
-export const onBoth = (work, wanted = {}) => async (t) => {
-  for (const kind of ['sqlite', 'postgres']) await t.test(kind, async (t) => work(await Stage.start(t, kind, wanted)));
+/** Runs a test on one database, and in the soak on both. */
+export const on = (kind, work, wanted = {}) => async (t) => {
+  for (const one of IS_WHOLE ? ['sqlite', 'postgres'] : [kind]) await t.test(one, async (t) => work(await Stage.start(t, one, wanted), t));
 };
 
 export class Stage {

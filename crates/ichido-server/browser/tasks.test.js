@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { IS_WHOLE, layoutShifts, onBoth, Stage, until, untilText, watchReload } from './stage.js';
+import { IS_WHOLE, layoutShifts, on, Stage, until, untilText, watchReload } from './stage.js';
 
 const UNKNOWN_SYMBOL = { status: 400, body: { error: 'unknown symbol "USDJPX"' } };
 const DOWN = { status: 503, body: { error: 'the exchange is closed for maintenance' } };
@@ -22,7 +22,7 @@ const untilQuiet = (stage, queue) =>
     return queued + sending + failed === 0;
   });
 
-test('the overview is live while messages flow', onBoth(async (stage) => {
+test('the overview is live while messages flow', on('sqlite', async (stage) => {
   await stage.sendAll('orders', orders(0, 5));
   await stage.untilCounts('orders', { sent: 5 });
   const page = await stage.tab('/');
@@ -46,7 +46,7 @@ test('the overview is live while messages flow', onBoth(async (stage) => {
   assert.equal(await page.locator('tbody[data-rows] tr').count(), 50);
 }));
 
-test('a dead letter is found, read, requeued after the repair, and seen as sent', onBoth(async (stage) => {
+test('a dead letter is found, read, requeued after the repair, and seen as sent', on('sqlite', async (stage) => {
   stage.receiver.break(({ body }) => (body.symbol === 'USDJPY' ? DOWN : body.symbol === 'USDJPX' ? UNKNOWN_SYMBOL : null));
   await stage.sendAll('orders', [...orders(0, 30), ...orders(30, 3, 'USDJPX'), ...orders(33, 1, 'USDJPY')]);
   await untilQuiet(stage, 'orders');
@@ -88,7 +88,7 @@ test('a dead letter is found, read, requeued after the repair, and seen as sent'
   assert.equal(stage.receiver.effects.get('order-33').count, 1);
 }));
 
-test('a parked message is decided', onBoth(async (stage) => {
+test('a parked message is decided', on('postgres', async (stage) => {
   stage.receiver.break(() => 'cut');
   const id = await stage.send('payments', 'payment-1', { amount: '12.50', to: 'ann' });
   await stage.untilCounts('payments', { parked: 1 });
@@ -109,7 +109,7 @@ test('a parked message is decided', onBoth(async (stage) => {
   assert.equal(effect.count, 1);
 }));
 
-test('a viewer sees everything and changes nothing', onBoth(async (stage) => {
+test('a viewer sees everything and changes nothing', on('sqlite', async (stage) => {
   stage.receiver.break(({ path }) => (path === '/payments' ? 'cut' : UNKNOWN_SYMBOL));
   const dead = await stage.send('orders', 'order-1', order('USDJPX'));
   const parked = await stage.send('payments', 'payment-1', order('ACME'));
@@ -152,7 +152,7 @@ test('a script in a payload, a key, an error and a filter stays text', async (t)
   }
 });
 
-test('the three tasks are done by keyboard alone', onBoth(async (stage) => {
+test('the three tasks are done by keyboard alone', on('sqlite', async (stage) => {
   stage.receiver.break(({ path }) => (path === '/payments' ? 'cut' : UNKNOWN_SYMBOL));
   const dead = await stage.send('orders', 'order-1', order('USDJPX'));
   const parked = await stage.send('payments', 'payment-1', order('ACME'));

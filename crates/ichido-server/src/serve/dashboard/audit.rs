@@ -67,6 +67,8 @@ impl AuditFilterText {
 
 /// An entry in the table.
 struct AuditLine {
+    /// Of the row, so an open page knows it again.
+    id: String,
     at: ShownTime,
     actor: String,
     actor_href: Option<String>,
@@ -134,6 +136,7 @@ fn line(visitor: &Visitor, entry: AuditEntry) -> AuditLine {
         (false, _) => (k.not_sealed.to_owned(), "wait", "quiet"),
     };
     AuditLine {
+        id: format!("a-{}-{}-{}", entry.at, entry.subject, entry.kind),
         at: visitor.time(&entry.at),
         actor_href: entry.actor.as_deref().map(|actor| only(actor, "", "")),
         actor: entry.actor.unwrap_or_else(|| k.the_system.to_owned()),

@@ -227,6 +227,8 @@ function isOnScreen(node) {
   const { top, bottom } = node.getBoundingClientRect();
   return bottom > 0 && top < innerHeight;
 }
+// A longer text may also wrap, and then only what is around it gets higher.
+const heights = (node) => `${node.offsetHeight} ${node.parentElement.offsetHeight}`;
 class Patch {
   constructor(fresh, isAsked) {
     this.fresh = fresh;
@@ -248,9 +250,9 @@ class Patch {
   update(node, next) {
     enliven(next);
     if (node.isEqualNode(next)) return;
-    const [height, old, text] = [node.offsetHeight, node.cloneNode(true), node.textContent];
+    const [height, old, text] = [heights(node), node.cloneNode(true), node.textContent];
     this.morph(node, next);
-    if (!this.isAsked && node.dataset.now === undefined && node.offsetHeight !== height && isOnScreen(node) && !isInUse(node)) {
+    if (!this.isAsked && node.dataset.now === undefined && heights(node) !== height && isOnScreen(node) && !isInUse(node)) {
       node.replaceWith(old);
       this.isHeld = true;
     } else if (node.dataset.announce !== undefined && node.textContent !== text) {
@@ -276,6 +278,11 @@ class Patch {
     }
     for (const { name, value } of next.attributes) {
       if (node.getAttribute(name) !== value && name !== 'open') node.setAttribute(name, value);
+    }
+    // Of a sentence with links, what did not change would move beside what did.
+    if (node.hasAttribute('data-whole') && !isInUse(node)) {
+      node.replaceChildren(...next.childNodes);
+      return;
     }
     // A list keeps its rows, so nothing moves under a person's eyes; those that it no longer has are marked.
     if (next.hasAttribute('data-rows') && !this.isAsked) this.known(node, next); else this.children(node, next);

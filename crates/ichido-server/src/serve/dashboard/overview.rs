@@ -59,6 +59,8 @@ struct ShownNeed {
     class: &'static str,
     title: String,
     href: String,
+    /// The times, on a line of their own, because they change.
+    when: Option<String>,
     detail: String,
     term: Option<Term>,
 }
@@ -155,6 +157,7 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
         class,
         title,
         href: href.to_owned(),
+        when: None,
         detail,
         term,
     };
@@ -169,19 +172,13 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
         ),
         Need::Parked(parked) => {
             let title = count(t.parked_need, grouped(*parked));
-            let detail = parked_last.map(|last| {
-                let since = relative(t, last.since, visitor.now);
-                let values = [("queue", &*last.queue), ("cause", &*last.cause), ("since", &*since)];
-                format!("{} {}", fill(t.parked_need_cause, &values), t.parked_need_detail)
-            });
-            shown(
-                "ask",
-                "doubt",
-                title,
-                "/dead-letters?state=parked",
-                detail.unwrap_or_else(|| t.parked_need_detail.to_owned()),
-                Some(terms.parked),
-            )
+            let (detail, href) = (t.parked_need_detail, "/dead-letters?state=parked");
+            let about = |detail| shown("ask", "doubt", title, href, detail, Some(terms.parked));
+            let Some(last) = parked_last else { return about(detail.to_owned()) };
+            let since = relative(t, last.since, visitor.now);
+            let when = fill(t.parked_need_since, &[("queue", &last.queue), ("since", &since)]);
+            let detail = fill(t.parked_need_cause, &[("cause", &last.cause), ("detail", detail)]);
+            ShownNeed { when: Some(when), ..about(detail) }
         }
         Need::UnknownKeys(keys) => {
             let title = count(t.keys_need, keys.to_string());
@@ -220,8 +217,8 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
                 if *came_back { ("retry", b.about_came_back) } else { ("cross", t.dead_need_detail) };
             let ago = |at: &Timestamp| relative(t, *at, visitor.now);
             let (first, last) = (ago(first_seen), ago(last_seen));
-            let detail = fill(b.group_need_detail, &[("first", &first), ("last", &last), ("detail", detail)]);
-            shown(mark, "bad", title, &href, detail, Some(terms.failure_group))
+            let when = Some(fill(b.group_need_seen, &[("first", &first), ("last", &last)]));
+            ShownNeed { when, ..shown(mark, "bad", title, &href, detail.to_owned(), Some(terms.failure_group)) }
         }
         Need::MoreGroups => {
             let detail = count(b.more_groups_detail, MAX_GROUPS_SHOWN.to_string());
@@ -296,11 +293,8 @@ mod tests {
             since: Timestamp::EPOCH,
         };
         let shown = shown_need(&visitor, Some(&last), &Need::Parked(2));
-        assert!(
-            shown.detail.starts_with("Queue transfers, the oldest 10 min ago: TIMEOUT no response. "),
-            "{}",
-            shown.detail
-        );
+        assert_eq!(shown.when.as_deref(), Some("Queue transfers, the oldest 10 min ago."));
+        assert!(shown.detail.starts_with("TIMEOUT no response. Nobody knows"), "{}", shown.detail);
     }
 
     #[test]
@@ -318,7 +312,7 @@ mod tests {
             Visitor { now: Timestamp::from_secs(3_030), ..Visitor::new_for_tests(Language::English) };
         let shown = shown_need(&visitor, None, &need);
         assert_eq!(shown.title, "orders: BROKER_5XX no such symbol \"…\". Open messages: 3,412");
-        assert!(shown.detail.starts_with("First 50 min ago, last 30 s ago. "), "{}", shown.detail);
+        assert_eq!(shown.when.as_deref(), Some("First 50 min ago, last 30 s ago."));
         assert_eq!(shown.href, format!("/dead-letters/groups/{}", Uuid::from_u128(1)));
     }
 }

@@ -83,6 +83,8 @@ texts! {
     what_is: "What is:", "用語:";
     all_messages: "All messages", "全メッセージ";
     needs_title: "What needs you", "対応が必要なもの";
+    nothing_needs: "Nothing needs you now.", "今、対応が必要なものはありません。";
+    nothing_needs_detail: "Failures, parked messages and alerts appear here.", "失敗、保留中のメッセージ、アラートがここに表示されます。";
     healthy_idle: "Healthy and idle: nothing waits.", "正常(アイドル): 処理待ちはありません。";
     one_needs_you: "1 thing needs you.", "対応が必要なものが 1 件あります。";
     many_need_you: "{n} things need you.", "対応が必要なものが {n} 件あります。";
@@ -91,7 +93,8 @@ texts! {
     nobody_works: "No worker is running: nothing is delivered.", "ワーカーが動いていません。配信は止まっています。";
     nobody_works_detail: "Messages are still accepted and wait. Start “ichido serve” or “ichido worker” on this store.", "メッセージの受付は続き、待機します。このストアで ichido serve か ichido worker を起動してください。";
     parked_need: "Messages of unknown effect: {n}", "効果が不明なメッセージ: {n} 件";
-    parked_need_cause: "Queue {queue}, the oldest {since}: {cause}.", "キュー {queue}、最も古いものは{since}: {cause}。";
+    parked_need_since: "Queue {queue}, the oldest {since}.", "キュー {queue}、最も古いものは{since}。";
+    parked_need_cause: "{cause}. {detail}", "{cause}。{detail}";
     parked_need_detail: "Nobody knows whether they took effect, and sending them again could apply them twice. Find out, then decide.", "効果があったか分からず、再送すると二重になるおそれがあります。確認して判断してください。";
     dead_need: "Dead letters: {n}", "デッドレター: {n} 件";
     dead_need_detail: "Ichido gave up on them. Read why, repair the cause, then requeue or discard them.", "配信を断念したメッセージです。原因を確認して直し、再投入または破棄してください。";
