@@ -24,9 +24,14 @@ const longer = (html) => {
 /** Gives all pages of a profile longer values when they refresh themselves. */
 export const growing = (context) =>
   context.route((url) => !/^\/(assets|live)/.test(url.pathname), async (route) => {
-    if (!('ichido-refresh' in route.request().headers())) return route.continue();
-    const response = await route.fetch();
-    return route.fulfill({ response, body: longer(await response.text()) });
+    try {
+      if (!('ichido-refresh' in route.request().headers())) return await route.continue();
+      const response = await route.fetch();
+      return await route.fulfill({ response, body: longer(await response.text()) });
+    } catch {
+      // The page has gone on to another address.
+      return null;
+    }
   });
 
 /** Waits until a page has refreshed itself, and asserts that nothing on it moved and that it shows all of it. */

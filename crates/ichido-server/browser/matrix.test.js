@@ -1,9 +1,9 @@
 // Every page, in each language, theme and width, with a full and an empty store and while the store is away: axe-core finds nothing serious,
 // nothing sticks out, and nothing moves by the browser's own measure, not even when each value on the page gets longer.
 //
-// In CI each page of a full store is visited twice, so it is seen in both languages, both themes and both widths; axe-core, which takes most
-// of the time, runs once. Of an empty store, where many pages say the same, each third page is visited once, and of one that is away each
-// tenth. ICHIDO_DASHBOARD_MATRIX=whole visits all combinations on both databases: `cargo xtask soak`.
+// In CI each page of a full store is visited once, in a language, theme and width that alternate from page to page. Of an empty store, where
+// many pages say the same, each fifth page is visited, and of one that is away each tenth. ICHIDO_DASHBOARD_MATRIX=whole visits all
+// combinations on both databases: `cargo xtask soak`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -26,25 +26,17 @@ const LANGUAGES = ['en-US', 'ja-JP'];
 const THEMES = ['light', 'dark'];
 const WIDTHS = [360, 1440];
 const looks = LANGUAGES.flatMap((locale) => THEMES.flatMap((colorScheme) => WIDTHS.map((width) => ({ locale, colorScheme, width }))));
-/** The look in which everything is the other one. */
-const opposite = ({ locale, colorScheme, width }) =>
-  looks.find((look) => look.locale !== locale && look.colorScheme !== colorScheme && look.width !== width);
 
-/** Plans the visits: in all looks, or in one that alternates from page to page, and then perhaps in its opposite. */
-function planned(pages, { every = 1, isTwice = false } = {}) {
-  if (IS_WHOLE) return pages.flatMap((page) => looks.map((look) => ({ page, look, hasAxe: true })));
-  const chosen = pages.filter((_, at) => at % every === 0);
-  return chosen.flatMap((page, at) => {
-    const look = looks[at % looks.length];
-    const once = { page, look, hasAxe: true };
-    return isTwice ? [once, { page, look: opposite(look), hasAxe: false }] : [once];
-  });
+/** Plans the visits: of all pages in all looks, or of some pages, each in the next look. */
+function planned(pages, every) {
+  if (IS_WHOLE) return pages.flatMap((page) => looks.map((look) => ({ page, look })));
+  return pages.filter((_, at) => at % every === 0).map((page, at) => ({ page, look: looks[at % looks.length] }));
 }
 
 /** Asserts what holds for every page in every look. */
-async function assertWell(page, what, { locale, width }, hasAxe) {
+async function assertWell(page, what, { locale, width }) {
   assert.equal(await page.getAttribute('html', 'lang'), locale.slice(0, 2), what);
-  if (hasAxe) await assertAccessible(page, what);
+  await assertAccessible(page, what);
   const sticksOut = await page.evaluate((width) => {
     const root = document.documentElement;
     return root.scrollWidth <= width ? [] : [root.scrollWidth, ...[...document.querySelectorAll('main *')].filter((node) => node.getBoundingClientRect().right > width && !node.closest('.scroll')).map((node) => node.outerHTML.slice(0, 120))];
@@ -55,8 +47,16 @@ async function assertWell(page, what, { locale, width }, hasAxe) {
 
 const profile = (stage, { locale, colorScheme, width }) => stage.context({ locale, colorScheme, viewport: { width, height: 900 }, reducedMotion: 'reduce' });
 
+/** Signs in, which is slow, once for all profiles. */
+async function session(stage) {
+  const context = (await stage.signedIn('admin', '/nodes')).context();
+  const cookies = await context.cookies();
+  await context.close();
+  return cookies;
+}
+
 /** Visits pages, and asserts that they are well. All visits in one look share a tab, unless the page is open to everybody. */
-async function visitAll(stage, state, visits, { role, ids, status }) {
+async function visitAll(stage, state, visits, { cookies = [], ids, status }) {
   const groups = new Map();
   for (const visit of visits) {
     const name = JSON.stringify([visit.look, visit.page.isOpen]);
@@ -70,12 +70,13 @@ async function visitAll(stage, state, visits, { role, ids, status }) {
       const [{ page, look }] = group;
       const context = await profile(stage, look);
       if (state === 'full') await growing(context);
-      const tab = role && !page.isOpen ? await stage.signedIn(role, '/nodes', context) : await stage.tab(null, context);
-      for (const { page, hasAxe } of group) {
+      if (!page.isOpen) await context.addCookies(cookies);
+      const tab = await stage.tab(null, context);
+      for (const { page } of group) {
         const what = `${page.name}, ${state}, ${JSON.stringify(look)}`;
         await tab.goto(stage.url + pathOf(page, ids)).then(async (answer) => {
           assert.equal(answer.status(), status(page), what);
-          await assertWell(tab, what, look, hasAxe);
+          await assertWell(tab, what, look);
           if (state !== 'full' || answer.status() !== 200 || !(await tab.evaluate(() => 'live' in document.body.dataset))) return;
           live += 1;
           await assertSteady(tab, what);
@@ -97,12 +98,14 @@ function wrongFilter(page) {
 
 test('every page of a full store is well in each language, theme and width, and live updates move nothing', on('sqlite', async (stage, t) => {
   const ids = await fill(stage, { count: COUNT });
-  t.diagnostic(await visitAll(stage, 'full', planned(PAGES, { isTwice: true }), { role: 'admin', ids, status: wrongFilter }));
+  const cookies = await session(stage);
+  await t.test('the first page, its files and its script are small on the wire', (t) => assertSmall(t, stage, cookies));
+  t.diagnostic(await visitAll(stage, 'full', planned(PAGES, 1), { cookies, ids, status: wrongFilter }));
 }, { roles: ['admin'], more: MORE }));
 
 test('every page of an empty store is well in each language, theme and width', on('sqlite', async (stage, t) => {
   const status = (page) => (page.path.includes('{') && !page.isAlways ? 404 : wrongFilter(page));
-  t.diagnostic(await visitAll(stage, 'empty', planned(PAGES, { every: 3 }), { role: 'admin', status }));
+  t.diagnostic(await visitAll(stage, 'empty', planned(PAGES, 5), { cookies: await session(stage), status }));
 }, { roles: ['admin'] }));
 
 test('every page is well while the store is away', async (t) => {
@@ -117,17 +120,18 @@ test('every page is well while the store is away', async (t) => {
   await stage.stopDatabase();
   for (const { look, page, tab } of open) {
     await until('the page says it', async () => (await notice(tab)) !== '');
-    await assertWell(tab, `${page.name}, open while the store went away, ${JSON.stringify(look)}`, look, true);
+    await assertWell(tab, `${page.name}, open while the store went away, ${JSON.stringify(look)}`, look);
     await tab.context().close();
   }
-  const visits = planned(PAGES.filter(({ isOpen }) => !isOpen), { every: 10 });
+  const visits = planned(PAGES.filter(({ isOpen }) => !isOpen), 10);
   t.diagnostic(await visitAll(stage, 'away', visits, { ids, status: ({ path }) => (path === '/help' ? 200 : 503) }));
 });
 
-test('the first page, its files and its script are small on the wire', async (t) => {
-  const stage = await Stage.start(t, 'sqlite', { more: MORE });
-  await fill(stage);
-  const page = await stage.tab('/');
+/** Asserts that a browser that has nothing yet gets little. */
+async function assertSmall(t, stage, cookies) {
+  const context = await stage.context();
+  await context.addCookies(cookies);
+  const page = await stage.tab('/', context);
   const sizes = await page.evaluate(() =>
     performance.getEntries().filter(({ transferSize }) => transferSize !== undefined).map(({ name, transferSize }) => [new URL(name).pathname, transferSize]));
   const sum = (pattern) => sizes.filter(([path]) => pattern.test(path)).reduce((total, [, size]) => total + size, 0);
@@ -136,4 +140,4 @@ test('the first page, its files and its script are small on the wire', async (t)
   assert.ok(0 < first && first <= MAX_PAGE, `first page: ${first}`);
   assert.ok(0 < assets && assets <= MAX_ASSETS, `assets: ${assets}`);
   assert.ok(0 < script && script <= MAX_SCRIPT, `script: ${script}`);
-});
+}

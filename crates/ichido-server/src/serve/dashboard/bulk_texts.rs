@@ -33,7 +33,8 @@ texts! {
     resolve_effect: "Says that the cause is fixed. The messages do not change: requeue or discard them. If the error happens again, the group comes back.", "原因が直ったことを記録します。メッセージは変わらないため、再投入か破棄をしてください。同じエラーが起きると再発になります。";
     did_acknowledge: "Acknowledged. The group stays here until its messages are settled.", "対応中にしました。メッセージが片付くまで表示されます。";
     did_resolve: "Marked as fixed. If the error happens again, the group comes back.", "解決済みにしました。同じエラーが起きると再発として表示されます。";
-    group_need_seen: "First {first}, last {last}.", "最初 {first}、最後 {last}。";
+    group_need_first: "First {at}", "最初 {at}";
+    group_need_last: "last {at}", "最後 {at}";
     group_need: "{queue}: {cause}. Open messages: {n}", "{queue}: {cause}({n} 件)";
     group_need_back: "{queue}: {cause} came back. Open messages: {n}", "{queue}: {cause} が再発({n} 件)";
     more_groups: "More failure groups", "その他の失敗グループ";

@@ -59,8 +59,8 @@ struct ShownNeed {
     class: &'static str,
     title: String,
     href: String,
-    /// The times, on a line of their own, because they change.
-    when: Option<String>,
+    /// Where and when, apart from the rest, because times change.
+    when: Vec<String>,
     detail: String,
     term: Option<Term>,
 }
@@ -157,7 +157,7 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
         class,
         title,
         href: href.to_owned(),
-        when: None,
+        when: Vec::new(),
         detail,
         term,
     };
@@ -176,9 +176,12 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
             let about = |detail| shown("ask", "doubt", title, href, detail, Some(terms.parked));
             let Some(last) = parked_last else { return about(detail.to_owned()) };
             let since = relative(t, last.since, visitor.now);
-            let when = fill(t.parked_need_since, &[("queue", &last.queue), ("since", &since)]);
+            let when = vec![
+                fill(t.parked_need_queue, &[("queue", &last.queue)]),
+                fill(t.parked_need_since, &[("since", &since)]),
+            ];
             let detail = fill(t.parked_need_cause, &[("cause", &last.cause), ("detail", detail)]);
-            ShownNeed { when: Some(when), ..about(detail) }
+            ShownNeed { when, ..about(detail) }
         }
         Need::UnknownKeys(keys) => {
             let title = count(t.keys_need, keys.to_string());
@@ -216,9 +219,14 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
             let (mark, detail) =
                 if *came_back { ("retry", b.about_came_back) } else { ("cross", t.dead_need_detail) };
             let ago = |at: &Timestamp| relative(t, *at, visitor.now);
-            let (first, last) = (ago(first_seen), ago(last_seen));
-            let when = Some(fill(b.group_need_seen, &[("first", &first), ("last", &last)]));
-            ShownNeed { when, ..shown(mark, "bad", title, &href, detail.to_owned(), Some(terms.failure_group)) }
+            let when = vec![
+                fill(b.group_need_first, &[("at", &ago(first_seen))]),
+                fill(b.group_need_last, &[("at", &ago(last_seen))]),
+            ];
+            ShownNeed {
+                when,
+                ..shown(mark, "bad", title, &href, detail.to_owned(), Some(terms.failure_group))
+            }
         }
         Need::MoreGroups => {
             let detail = count(b.more_groups_detail, MAX_GROUPS_SHOWN.to_string());
@@ -293,7 +301,7 @@ mod tests {
             since: Timestamp::EPOCH,
         };
         let shown = shown_need(&visitor, Some(&last), &Need::Parked(2));
-        assert_eq!(shown.when.as_deref(), Some("Queue transfers, the oldest 10 min ago."));
+        assert_eq!(shown.when, ["Queue transfers", "the oldest 10 min ago"]);
         assert!(shown.detail.starts_with("TIMEOUT no response. Nobody knows"), "{}", shown.detail);
     }
 
@@ -312,7 +320,7 @@ mod tests {
             Visitor { now: Timestamp::from_secs(3_030), ..Visitor::new_for_tests(Language::English) };
         let shown = shown_need(&visitor, None, &need);
         assert_eq!(shown.title, "orders: BROKER_5XX no such symbol \"…\". Open messages: 3,412");
-        assert_eq!(shown.when.as_deref(), Some("First 50 min ago, last 30 s ago."));
+        assert_eq!(shown.when, ["First 50 min ago", "last 30 s ago"]);
         assert_eq!(shown.href, format!("/dead-letters/groups/{}", Uuid::from_u128(1)));
     }
 }

@@ -93,7 +93,8 @@ texts! {
     nobody_works: "No worker is running: nothing is delivered.", "ワーカーが動いていません。配信は止まっています。";
     nobody_works_detail: "Messages are still accepted and wait. Start “ichido serve” or “ichido worker” on this store.", "メッセージの受付は続き、待機します。このストアで ichido serve か ichido worker を起動してください。";
     parked_need: "Messages of unknown effect: {n}", "効果が不明なメッセージ: {n} 件";
-    parked_need_since: "Queue {queue}, the oldest {since}.", "キュー {queue}、最も古いものは{since}。";
+    parked_need_queue: "Queue {queue}", "キュー {queue}";
+    parked_need_since: "the oldest {since}", "最も古いもの: {since}";
     parked_need_cause: "{cause}. {detail}", "{cause}。{detail}";
     parked_need_detail: "Nobody knows whether they took effect, and sending them again could apply them twice. Find out, then decide.", "効果があったか分からず、再送すると二重になるおそれがあります。確認して判断してください。";
     dead_need: "Dead letters: {n}", "デッドレター: {n} 件";
@@ -103,7 +104,7 @@ texts! {
     unserved_need: "Queue {queue}: nobody serves it", "キュー {queue}: 担当するワーカーがありません";
     unserved_need_detail: "Waiting: {n}. No worker has this queue in its configuration.", "{n} 件が待っていますが、このキューを設定したワーカーがありません。";
     paused_need: "Queue {queue} is paused. Waiting: {n}", "キュー {queue} は停止中で、{n} 件が待っています";
-    paused_by: "by {who}, {when}", "{who} が {when} に停止";
+    paused_by: "by {who}, {when}", "{who} が{when}に停止";
     condition: "Condition", "状態";
     served: "served", "配信中";
     idle: "idle", "アイドル";
