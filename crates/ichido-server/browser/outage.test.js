@@ -50,7 +50,7 @@ test('a page says that the database is gone, and recovers', async (t) => {
   await assertSaysAndRecovers(t, stage, '/', () => stage.stopDatabase(), () => stage.startDatabase());
 });
 
-test('a page that is opened while the database is gone says so, and works later', async (t) => {
+test('a page that is opened while the database is gone says so, and works later', IN_SOAK, async (t) => {
   const stage = await Stage.start(t, 'stoppable');
   await stage.stopDatabase();
   const page = await stage.tab('/');

@@ -38,7 +38,7 @@ const config = (store, receiver, more) => `
 url = "${store}"
 [worker]
 name = "web-1"
-idle_sleep = "50ms"
+idle_sleep = "250ms"
 [queue_defaults]
 max_retries = 2
 ${more}

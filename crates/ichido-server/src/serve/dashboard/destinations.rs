@@ -10,7 +10,6 @@ use http::{Method, StatusCode, Uri};
 use ichido_core::series::SeriesSubject;
 use ichido_core::text::percent_encoded;
 use ichido_http::clock;
-use serde_json::json;
 
 use super::super::destinations::{Destination, Destinations};
 use super::super::problem::{Code, Problem};
@@ -21,9 +20,8 @@ use super::charts::{ChartSubject, Charts, shown_count};
 use super::message::Notice;
 use super::message_texts::Fact;
 use super::overview::chart_range;
-use super::queue::{not_a_number, refused, set_by};
+use super::queue::{put_number, set_by};
 use super::shell::{PageRefusal, Shell, Visitor, html};
-use super::sign_in::read_form;
 use super::texts::fill;
 use super::{Dashboard, see_other};
 
@@ -116,23 +114,10 @@ pub(super) async fn set_pace(
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, PageRefusal> {
-    let (head, body) = request.into_parts();
-    let form = read_form(&head.headers, body).await?;
-    let text = form.get("rate").map(str::trim).unwrap_or_default();
-    let target = format!("/v1/destinations/{}/pace", segment(&name));
-    let changed = match parse_rate(visitor.charts(), text) {
-        Ok(rate) => {
-            let body = json!({ "rate": rate }).to_string();
-            dashboard.call(visitor.caller()?, Method::PUT, &target, body).await.map(drop)
-        }
-        Err(refusal) => Err(refusal),
-    };
-    match changed {
-        Ok(()) => Ok(see_other(&dashboard.base, &format!("{}?did=pace", path_of(&name)))),
-        Err(refusal) => {
-            let notice = refused(&visitor, refusal)?;
-            page(&dashboard, &visitor, &name, &head.uri, StatusCode::UNPROCESSABLE_ENTITY, Some(notice)).await
-        }
+    let (uri, target) = (request.uri().clone(), format!("/v1/destinations/{}/pace", segment(&name)));
+    match put_number(&dashboard, &visitor, request, "rate", &target, parse_rate).await? {
+        None => Ok(see_other(&dashboard.base, &format!("{}?did=pace", path_of(&name)))),
+        notice => page(&dashboard, &visitor, &name, &uri, StatusCode::UNPROCESSABLE_ENTITY, notice).await,
     }
 }
 
@@ -293,13 +278,8 @@ fn shown_rate(rate: f64) -> String {
     short.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Parses the rate of a form; an empty field goes back to the configuration.
-fn parse_rate(ct: &Texts, text: &str) -> Result<Option<f64>, PageRefusal> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite());
-    rate.map(Some).ok_or_else(|| not_a_number(ct, text))
+fn parse_rate(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|rate: &f64| rate.is_finite())
 }
 
 /// Returns the path of a destination's page. It may have any name.
@@ -314,20 +294,17 @@ fn segment(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::dashboard::language::Language;
 
     #[test]
     fn rates_are_short_and_read_back() {
-        let ct = Texts::of(Language::English);
         for (rate, shown) in
             [(2.5, "2.5"), (10.0, "10"), (100.0, "100"), (0.333_33, "0.33"), (0.000_02, "0.00002")]
         {
             assert_eq!(shown_rate(rate), shown);
-            assert!(matches!(parse_rate(ct, shown), Ok(Some(_))));
+            assert!(parse_rate(shown).is_some());
         }
-        assert!(matches!(parse_rate(ct, ""), Ok(None)));
         for text in ["fast", "inf", "NaN", "1,5"] {
-            assert!(parse_rate(ct, text).is_err(), "{text}");
+            assert_eq!(parse_rate(text), None, "{text}");
         }
     }
 }

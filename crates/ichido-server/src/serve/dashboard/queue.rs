@@ -11,6 +11,7 @@ use ichido_core::retry::Guarantee;
 use ichido_core::series::SeriesSubject;
 use ichido_http::clock;
 use ichido_store::message::QueueName;
+use serde::Serialize;
 use serde_json::json;
 
 use super::super::caller::unknown_queue;
@@ -86,42 +87,44 @@ pub(super) async fn set_parallelism(
     request: Request,
 ) -> Result<Response, PageRefusal> {
     let queue = QueueName::parse(&name).ok_or_else(unknown_queue)?;
+    let (uri, target) = (request.uri().clone(), format!("/v1/queues/{}/parallelism", queue.as_str()));
+    let refused =
+        put_number(&dashboard, &visitor, request, "parallelism", &target, |text| text.parse::<u32>().ok());
+    match refused.await? {
+        None => Ok(see_other(&dashboard.base, &format!("/queues/{}?did=parallelism", queue.as_str()))),
+        notice => page(&dashboard, &visitor, &name, &uri, StatusCode::UNPROCESSABLE_ENTITY, notice).await,
+    }
+}
+
+/// Sets the number of a form; an empty field goes back to the configuration. Returns what to say if it is refused.
+pub(super) async fn put_number<T: Serialize>(
+    dashboard: &Dashboard,
+    visitor: &Visitor,
+    request: Request,
+    field: &str,
+    target: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<Notice>, PageRefusal> {
     let (head, body) = request.into_parts();
     let form = read_form(&head.headers, body).await?;
-    let text = form.get("parallelism").map(str::trim).unwrap_or_default();
-    let changed = match parse_number(visitor.charts(), text) {
-        Ok(parallelism) => {
-            let target = format!("/v1/queues/{}/parallelism", queue.as_str());
-            let body = json!({ "parallelism": parallelism }).to_string();
-            dashboard.call(visitor.caller()?, Method::PUT, &target, body).await.map(drop)
-        }
-        Err(refusal) => Err(refusal),
-    };
-    dashboard.sampler.forget();
-    match changed {
-        Ok(()) => Ok(see_other(&dashboard.base, &format!("/queues/{}?did=parallelism", queue.as_str()))),
-        Err(refusal) => {
-            let notice = refused(&visitor, refusal)?;
-            page(&dashboard, &visitor, &name, &head.uri, StatusCode::UNPROCESSABLE_ENTITY, Some(notice)).await
-        }
+    let text = form.get(field).map(str::trim).unwrap_or_default();
+    let number = if text.is_empty() { None } else { parse(text) };
+    if number.is_none() && !text.is_empty() {
+        let why = fill(visitor.charts().not_a_number, &[("text", text)]);
+        return refused(visitor, Problem::new(Code::BodyUnexpected, why).into()).map(Some);
     }
-}
-
-/// Parses the number of a form; an empty field goes back to the configuration.
-fn parse_number(ct: &Texts, text: &str) -> Result<Option<u32>, PageRefusal> {
-    if text.is_empty() {
-        return Ok(None);
+    let body = json!({ field: number }).to_string();
+    match dashboard.call(visitor.caller()?, Method::PUT, target, body).await {
+        Ok(_) => {
+            dashboard.sampler.forget();
+            Ok(None)
+        }
+        Err(refusal) => refused(visitor, refusal).map(Some),
     }
-    text.parse().map(Some).map_err(|_| not_a_number(ct, text))
-}
-
-/// Returns why a field is refused.
-pub(super) fn not_a_number(ct: &Texts, text: &str) -> PageRefusal {
-    Problem::new(Code::BodyUnexpected, fill(ct.not_a_number, &[("text", text)])).into()
 }
 
 /// Returns a refusal of the API as a notice, if the person can do something about it here.
-pub(super) fn refused(visitor: &Visitor, refusal: PageRefusal) -> Result<Notice, PageRefusal> {
+fn refused(visitor: &Visitor, refusal: PageRefusal) -> Result<Notice, PageRefusal> {
     if matches!(refusal.status, 400 | 409 | 422) {
         let text = fill(visitor.t().not_done_notice, &[("why", &refusal.detail)]);
         return Ok(Notice { class: "refused", text });
