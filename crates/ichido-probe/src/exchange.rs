@@ -15,8 +15,19 @@ pub struct ProbeRequest {
     pub body: Vec<u8>,
     /// Where the connection is cut.
     pub cut: Cut,
-    /// Whether it is sent again while the target says that the action is in flight.
-    pub is_polled: bool,
+    /// When it is sent again.
+    pub patience: Patience,
+}
+
+/// When a request is sent again, as an honest client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Never: whatever comes back counts.
+    Once,
+    /// While the target does not respond, or says that it is too busy.
+    UntilAnswered,
+    /// The same, and while the target says that the action is in flight.
+    UntilDone,
 }
 
 /// Where the probe cuts the connection.
@@ -63,8 +74,10 @@ pub enum Received {
 pub struct Exchange {
     /// The request.
     pub request: ProbeRequest,
-    /// What came back; of a polled request, at last.
+    /// What came back at last.
     pub received: Received,
+    /// The statuses that came back before that, each of which made the probe send the request again; `None` for no response.
+    pub earlier: Vec<Option<u16>>,
     /// Whether it was sent together with the exchange before it.
     pub is_with_previous: bool,
 }
@@ -124,6 +137,11 @@ impl ProbeResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
         found.and_then(|(_, value)| std::str::from_utf8(value).ok()).map(str::trim)
+    }
+
+    /// Whether the target says that it is too busy, or that the caller sends too much.
+    pub const fn is_busy(&self) -> bool {
+        matches!(self.status, 429 | 503)
     }
 
     /// Whether the status is one of success.

@@ -7,7 +7,7 @@ use ichido_core::ledger::Profile;
 use ichido_core::time::Timestamp;
 use ichido_http::signature;
 
-use crate::exchange::{Cut, ProbeRequest, Step};
+use crate::exchange::{Cut, Patience, ProbeRequest, Step};
 use crate::json;
 use crate::target::{Command, Condition, Counter, MARKER, Target, UNIQUE};
 
@@ -57,7 +57,7 @@ impl<'a> Kit<'a> {
             headers: target.headers.iter().map(line).collect(),
             body: self.body(number).into_bytes(),
             cut: Cut::Never,
-            is_polled: false,
+            patience: Patience::UntilAnswered,
         }
     }
 
@@ -82,12 +82,17 @@ impl<'a> Kit<'a> {
 
     /// Returns a request that is sent again while it is in flight.
     pub(crate) fn polled(&self, purpose: &'static str, number: usize) -> ProbeRequest {
-        ProbeRequest { is_polled: true, ..self.keyed(purpose, number) }
+        ProbeRequest { patience: Patience::UntilDone, ..self.keyed(purpose, number) }
+    }
+
+    /// Returns a request whose first response counts, even if it says that the target is busy.
+    pub(crate) fn once(&self, purpose: &'static str, number: usize) -> ProbeRequest {
+        ProbeRequest { patience: Patience::Once, ..self.keyed(purpose, number) }
     }
 
     /// Returns the request of a cut connection.
     pub(crate) fn cut(&self, purpose: &'static str, number: usize, cut: Cut) -> ProbeRequest {
-        ProbeRequest { cut, ..self.keyed(purpose, number) }
+        ProbeRequest { cut, ..self.once(purpose, number) }
     }
 
     /// Returns the keyed request with another body.
@@ -120,6 +125,9 @@ impl<'a> Kit<'a> {
             )
         })?;
         request.set(name, value.as_bytes());
+        if matches!(condition, Condition::Fail | Condition::Limit) {
+            request.patience = Patience::Once;
+        }
         Ok(request)
     }
 
@@ -130,14 +138,13 @@ impl<'a> Kit<'a> {
         found.map(|(_, line)| Step::Run(line.clone())).ok_or_else(missing)
     }
 
-    /// Returns the request with a header line of this option instead of the lines of its name.
+    /// Returns the request with this header line instead of the lines of its name.
     pub(crate) fn instead(
         mut request: ProbeRequest,
         line: Option<&(String, String)>,
-        option: &str,
+        missing: &str,
     ) -> Result<ProbeRequest, NotApplicable> {
-        let (name, value) =
-            line.ok_or_else(|| format!("there is no such caller; pass --{option} 'HEADER: VALUE'"))?;
+        let (name, value) = line.ok_or(missing)?;
         request.set(name, value.as_bytes());
         Ok(request)
     }

@@ -11,9 +11,11 @@
 mod baseline;
 mod curl;
 mod exchange;
+mod h2_race;
 mod json;
 mod kit;
 mod openapi;
+mod patience;
 mod report;
 mod rules;
 mod run;
@@ -25,11 +27,11 @@ mod wire;
 
 pub use baseline::{Baseline, BaselineError, MAX_BYTES as MAX_BASELINE_BYTES};
 pub use curl::{CurlError, CurlRequest, parse as parse_curl};
-pub use exchange::{Cut, EffectCount, Exchange, ProbeRequest, ProbeResponse, Received, Step};
+pub use exchange::{Cut, EffectCount, Exchange, Patience, ProbeRequest, ProbeResponse, Received, Step};
 pub use kit::run_name;
 pub use openapi::{MAX_BYTES as MAX_OPENAPI_BYTES, OpenApiError, OpenApiOperation, operations};
 pub use report::{Report, RuleFinding, Totals, junit, sarif};
-pub use rules::{ProbeRule, RulePlan, Subject, judge, plan, rules};
+pub use rules::{ProbeRule, RulePlan, Subject, plan, rules};
 pub use run::{Bounds, RunError, run};
 pub use seen::Verdict;
 pub use target::{Command, Condition, Counter, Target, WebhookTarget};

@@ -45,6 +45,8 @@ pub struct Report {
     pub url: String,
     /// The name of the run, which is part of all its markers.
     pub run: String,
+    /// Whether simultaneous requests were sent over HTTP/2.
+    pub is_http2: bool,
     /// How many requests were sent.
     pub requests: usize,
 }
@@ -144,14 +146,18 @@ impl Report {
 
     fn summary(&self) -> String {
         let Totals { passed, errors, warnings, accepted, unverified, not_applicable } = self.totals();
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
         format!(
-            "{} {} as {}: {passed} passed, {errors} errors, {warnings} warnings, {accepted} accepted, \
+            "{} {} as {}: {passed} passed, {errors} error{}, {warnings} warning{}, {accepted} accepted, \
              {unverified} unverified, {not_applicable} not applicable\n\
-             {} requests were sent; what they created is marked {}\n",
+             {} requests were sent{}; what they created is marked {}\n",
             self.method,
             visible(&self.url),
             self.profile,
+            plural(errors),
+            plural(warnings),
             self.requests,
+            if self.is_http2 { ", simultaneous ones over HTTP/2" } else { "" },
             self.run
         )
     }
@@ -165,6 +171,7 @@ impl Report {
             "profile": self.profile.as_str(),
             "run": self.run,
             "requests": self.requests,
+            "races_over": if self.is_http2 { "HTTP/2" } else { "HTTP/1.1" },
             "passed": totals.passed,
             "errors": totals.errors,
             "warnings": totals.warnings,
@@ -295,6 +302,7 @@ mod tests {
             method: "POST".to_owned(),
             url: "http://127.0.0.1:1/v1/orders".to_owned(),
             run: "probe-1".to_owned(),
+            is_http2: false,
             requests: 9,
         }
     }
@@ -313,6 +321,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(text.contains("1 passed, 1 error, 1 warning, 0 accepted"), "{text}");
         let totals =
             Totals { passed: 1, errors: 1, warnings: 1, accepted: 0, unverified: 1, not_applicable: 1 };
         assert_eq!(report().totals(), totals);

@@ -15,6 +15,7 @@ mod lost;
 mod replay;
 mod webhook;
 
+use std::cell::Cell;
 use std::ops::Deref;
 
 use ichido_core::ledger::Profile;
@@ -23,7 +24,7 @@ use ichido_rules::RulePage;
 
 use crate::exchange::{EffectCount, Exchange, ProbeRequest, Step};
 use crate::kit::{Kit, NotApplicable};
-use crate::seen::{Judged, Seen, Verdict};
+use crate::seen::{Judged, Seen, Verdict, counted};
 use crate::target::Target;
 
 /// One rule.
@@ -83,7 +84,11 @@ impl ProbeRule {
     pub fn expected(&self, profile: Profile) -> &'static str {
         let row = format!("\n| {profile} | ");
         let found = self.page.split_once(&*row).and_then(|(_, rest)| rest.split_once(" |"));
-        found.map_or("the same in every profile", |(text, _)| text)
+        found.map_or_else(
+            // A page without a table says it in one line.
+            || self.page.rsplit_once(EXPECTED).map_or("", |(_, rest)| rest.trim()),
+            |(text, _)| text,
+        )
     }
 
     /// Returns its page.
@@ -92,13 +97,13 @@ impl ProbeRule {
     }
 }
 
+/// The heading of what is expected.
+const EXPECTED: &str = "What is expected\n\n";
+
 macro_rules! rule {
     ($id:literal, $subject:ident, $counts:literal, $steps:path, $conclude:path) => {
         ProbeRule {
-            declared: RulePage::new(
-                include_str!(concat!("../../../docs/probe/", $id, ".md")),
-                "What is expected\n\n",
-            ),
+            declared: RulePage::new(include_str!(concat!("../../../docs/probe/", $id, ".md")), EXPECTED),
             subject: Subject::$subject,
             counts_effects: $counts,
             steps: $steps,
@@ -165,23 +170,28 @@ pub fn plan(
     Ok(RulePlan { steps, count: kit.count(), marker: kit.marker() })
 }
 
-/// Gives the verdict on a rule.
-pub fn judge(rule: &ProbeRule, profile: Profile, exchanges: &[Exchange], effects: &EffectCount) -> Verdict {
-    let seen = Seen { exchanges, effects, profile };
-    match (rule.conclude)(&seen) {
+/// Gives the verdict on a rule, and whether it would be another one if more effects were counted.
+pub(crate) fn judge(
+    rule: &ProbeRule,
+    profile: Profile,
+    exchanges: &[Exchange],
+    effects: &EffectCount,
+) -> (Verdict, bool) {
+    let seen = Seen { exchanges, effects, profile, is_missing: Cell::new(false) };
+    let verdict = match (rule.conclude)(&seen) {
         Err(verdict) => verdict,
         Ok(why) if rule.counts_effects && *effects == EffectCount::NotCounted => Verdict::Unverified(
             format!("{why}; its effects were not counted: pass --count or --count-command"),
         ),
         Ok(why) => Verdict::Pass(why),
-    }
+    };
+    (verdict, seen.is_missing.get())
 }
 
 /// Joins what was seen with the counted effects.
 pub(crate) fn with_effects(seen: &Seen<'_>, what: &str) -> String {
     match seen.effects {
-        EffectCount::Counted(1) => format!("{what}, 1 effect"),
-        EffectCount::Counted(count) => format!("{what}, {count} effects"),
+        EffectCount::Counted(count) => format!("{what}, {}", counted(*count)),
         EffectCount::NotCounted | EffectCount::Failed(_) => what.to_owned(),
     }
 }

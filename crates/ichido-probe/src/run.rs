@@ -2,27 +2,31 @@
 
 use std::pin::Pin;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ichido_core::ledger::Profile;
 use ichido_core::time::Timestamp;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::exchange::{EffectCount, Exchange, ProbeRequest, Received, Step};
-use crate::kit;
+use crate::kit::{self, Kit};
+use crate::patience::PatientSender;
 use crate::report::{Report, RuleFinding};
 use crate::rules::{ProbeRule, RulePlan, Subject, judge, plan, rules};
-use crate::seen::{Verdict, is_in_flight};
+use crate::seen::Verdict;
 use crate::sender::ProbeSender;
 use crate::target::{Counter, Target};
 
 /// How long after a slow request the next step is taken, so that the slow one is in flight.
 const IN_FLIGHT_BY_THEN: Duration = Duration::from_millis(300);
-/// How long a request in flight is given before it is sent again.
-const POLL_EVERY: Duration = Duration::from_millis(250);
-/// How often it is sent again.
-const MAX_POLLS: usize = 60;
+/// How long the run waits for a target that does not listen yet.
+const STARTS_WITHIN: Duration = Duration::from_secs(10);
+/// How long an effect that is missing is given before it is counted again.
+const COUNT_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How often it is counted again.
+const MAX_COUNTS: usize = 8;
 
 /// The bounds of a run.
 #[derive(Clone, Copy, Debug)]
@@ -52,17 +56,14 @@ impl std::error::Error for RunError {}
 /// A run against one target.
 struct Run<'a> {
     target: &'a Target,
-    sender: ProbeSender,
+    sender: PatientSender,
     bounds: Bounds,
-    deadline: Instant,
-    sent: usize,
     marker: String,
-    has_run_command: bool,
 }
 
 /// Tests a target, one rule after the other.
 ///
-/// `random` names the run; `now` is the time of webhooks' signatures; `progress` gets each rule before its steps.
+/// It first waits until the target listens, and fails if it does not. `random` names the run; `now` is the time of webhooks' signatures; `progress` gets each rule before its steps.
 pub async fn run(
     target: &Target,
     bounds: Bounds,
@@ -70,11 +71,24 @@ pub async fn run(
     now: impl Fn() -> Timestamp,
     mut progress: impl FnMut(&'static ProbeRule),
 ) -> Result<Report, RunError> {
-    let sender = ProbeSender::new(&target.url, bounds.may_leave, bounds.timeout).map_err(RunError)?;
+    let mut sender = ProbeSender::new(&target.url, bounds.may_leave, bounds.timeout).map_err(RunError)?;
     let name = kit::run_name(random);
-    let deadline = Instant::now() + bounds.max_duration;
-    let mut run =
-        Run { target, sender, bounds, deadline, sent: 0, marker: String::new(), has_run_command: false };
+    sender.listens(STARTS_WITHIN.min(bounds.timeout)).await.map_err(RunError)?;
+    if target.is_http2 || target.url.is_tls {
+        let spoken = sender.negotiate_http2().await;
+        spoken.or_else(|why| if target.is_http2 { Err(RunError(why)) } else { Ok(()) })?;
+    }
+    let is_http2 = sender.is_http2();
+    let sender = PatientSender {
+        sender,
+        profile: target.profile,
+        sent: Arc::default(),
+        max_requests: bounds.max_requests,
+        deadline: Instant::now() + bounds.max_duration,
+        may_restart: false,
+    };
+    let mut run = Run { target, sender, bounds, marker: String::new() };
+    run.check_counter(&name, now()).await.map_err(RunError)?;
     let mut findings = Vec::new();
     for rule in rules().filter(|rule| (rule.subject == Subject::Webhook) == target.webhook.is_some()) {
         progress(rule);
@@ -89,7 +103,8 @@ pub async fn run(
         method: target.method.clone(),
         url: shown(target),
         run: name,
-        requests: run.sent,
+        is_http2,
+        requests: run.sender.sent.load(Ordering::Relaxed),
     })
 }
 
@@ -99,32 +114,47 @@ fn shown(target: &Target) -> String {
 }
 
 impl Run<'_> {
+    /// Counts the effects of nothing, so a wrong counter is found before anything is sent.
+    async fn check_counter(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
+        let kit = Kit::new(self.target, "counter", name, now);
+        self.marker = kit.marker();
+        match self.count(kit.count().as_ref()).await {
+            None | Some(Ok(_)) => Ok(()),
+            Some(Err(why)) => {
+                Err(format!("the counter failed, so nothing was sent: {why}; check --count and --at"))
+            }
+        }
+    }
+
     async fn take(&mut self, rule: &'static ProbeRule, planned: RulePlan) -> RuleFinding {
-        let left = self.bounds.max_requests.saturating_sub(self.sent);
-        if left < planned.requests() || self.deadline <= Instant::now() {
-            let why = "the bound of the run was reached; raise --max-requests or --max-time";
-            return RuleFinding::new(
-                rule,
-                Verdict::Unverified(why.to_owned()),
-                Vec::new(),
-                EffectCount::NotCounted,
-            );
+        let unverified =
+            |why, exchanges, effects| RuleFinding::new(rule, Verdict::Unverified(why), exchanges, effects);
+        if let Err(why) = self.sender.check_bound(planned.requests()) {
+            return unverified(why, Vec::new(), EffectCount::NotCounted);
         }
         self.marker = planned.marker;
-        self.has_run_command = false;
+        self.sender.may_restart = false;
         let before = self.count(planned.count.as_ref()).await;
         let mut exchanges = Vec::new();
         let taken = self.steps(planned.steps, &mut exchanges).await;
-        let effects = match (before, self.count(planned.count.as_ref()).await) {
-            (None, _) | (_, None) => EffectCount::NotCounted,
-            (Some(Ok(before)), Some(Ok(after))) => EffectCount::Counted(after - before),
-            (Some(Err(why)), _) | (_, Some(Err(why))) => EffectCount::Failed(why),
-        };
-        let verdict = match taken {
-            Ok(()) => judge(rule, self.target.profile, &exchanges, &effects),
-            Err(why) => Verdict::Unverified(why),
-        };
-        RuleFinding::new(rule, verdict, exchanges, effects)
+        for counts in 1.. {
+            let effects = match (&before, self.count(planned.count.as_ref()).await) {
+                (None, _) | (_, None) => EffectCount::NotCounted,
+                (Some(Ok(before)), Some(Ok(after))) => EffectCount::Counted(after - before),
+                (Some(Err(why)), _) => EffectCount::Failed(why.clone()),
+                (_, Some(Err(why))) => EffectCount::Failed(why),
+            };
+            if let Err(why) = &taken {
+                return unverified(why.clone(), exchanges, effects);
+            }
+            let (verdict, is_missing) = judge(rule, self.target.profile, &exchanges, &effects);
+            // The counter may be behind, as one that reads a replica is.
+            if !is_missing || counts == MAX_COUNTS {
+                return RuleFinding::new(rule, verdict, exchanges, effects);
+            }
+            sleep(COUNT_AGAIN_AFTER).await;
+        }
+        unverified("it was not counted".to_owned(), exchanges, EffectCount::NotCounted)
     }
 
     fn steps<'s>(
@@ -136,29 +166,28 @@ impl Run<'_> {
             for step in steps {
                 match step {
                     Step::Send(request) => {
-                        let received = self.polled(&request).await?;
-                        exchanges.push(Exchange { request, received, is_with_previous: false });
+                        let (received, earlier) = self.sender.send(&request).await?;
+                        exchanges.push(Exchange { request, received, earlier, is_with_previous: false });
                     }
                     Step::Together(requests) => {
-                        self.sent += requests.len();
-                        exchanges.extend(self.sender.together(&requests).await);
+                        self.sender.sent.fetch_add(requests.len(), Ordering::Relaxed);
+                        exchanges.extend(self.sender.sender.together(&requests).await);
                     }
                     Step::During(request, inner) => {
-                        self.sent += 1;
                         let (sender, slow) = (self.sender.clone(), request.clone());
-                        let task = tokio::spawn(async move { sender.send(&slow, false).await });
+                        let task = tokio::spawn(async move { sender.send(&slow).await });
                         sleep(IN_FLIGHT_BY_THEN).await;
                         let mut meanwhile = Vec::new();
                         let taken = self.steps(inner, &mut meanwhile).await;
-                        let received = task.await.map_err(|error| error.to_string())?;
-                        exchanges.push(Exchange { request, received, is_with_previous: false });
+                        let (received, earlier) = task.await.map_err(|error| error.to_string())??;
+                        exchanges.push(Exchange { request, received, earlier, is_with_previous: false });
                         exchanges.extend(
                             meanwhile.into_iter().map(|one| Exchange { is_with_previous: true, ..one }),
                         );
                         taken?;
                     }
                     Step::Run(line) => {
-                        self.has_run_command = true;
+                        self.sender.may_restart = true;
                         self.command(&line).await?;
                     }
                 }
@@ -167,36 +196,16 @@ impl Run<'_> {
         })
     }
 
-    /// Sends a request, and a polled one again while it is in flight.
-    async fn polled(&mut self, request: &ProbeRequest) -> Result<Received, String> {
-        let profile: Profile = self.target.profile;
-        for _ in 0..MAX_POLLS {
-            if self.bounds.max_requests <= self.sent || self.deadline <= Instant::now() {
-                return Err("the bound of the run was reached; raise --max-requests or --max-time".to_owned());
-            }
-            self.sent += 1;
-            let received = self.sender.send(request, self.has_run_command).await;
-            let is_in_flight = matches!(&received, Received::Response(one) if is_in_flight(profile, one));
-            // In some profiles a conflict has the same status, and no later response differs.
-            if !request.is_polled || !is_in_flight {
-                return Ok(received);
-            }
-            sleep(POLL_EVERY).await;
-        }
-        Ok(Received::Nothing(format!("it was in flight {MAX_POLLS} times")))
-    }
-
     /// Returns the counted effects; `None` if there is no counter.
     async fn count(&mut self, request: Option<&ProbeRequest>) -> Option<Result<i64, String>> {
         match (self.target.counter.as_ref()?, request) {
             (Counter::Get { pointer, .. }, Some(request)) => {
-                self.sent += 1;
-                Some(match self.sender.send(request, self.has_run_command).await {
+                Some(self.sender.send(request).await.and_then(|(received, _)| match received {
                     Received::Response(response) if response.is_success() => number(&response.body, pointer),
                     Received::Response(response) => Err(format!("it got {}", response.status)),
                     Received::Nothing(why) | Received::NotConnected(why) => Err(why),
                     Received::Cut => Err("it was cut".to_owned()),
-                })
+                }))
             }
             (Counter::Command(line), _) => Some(self.command(line).await.and_then(|out| {
                 out.trim().parse().map_err(|_| format!("the command did not print a number: {}", out.trim()))

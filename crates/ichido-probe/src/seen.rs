@@ -1,9 +1,11 @@
 //! What was seen of a target, and what can be said about it.
 
+use std::cell::Cell;
+
 use ichido_core::ledger::Profile;
 use ichido_core::text::{bounded, visible};
 
-use crate::exchange::{EffectCount, Exchange, ProbeRequest, ProbeResponse, Received};
+use crate::exchange::{EffectCount, Exchange, Patience, ProbeRequest, ProbeResponse, Received};
 use crate::kit::KEY;
 
 /// What the probe says about a rule, and why.
@@ -45,6 +47,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) exchanges: &'a [Exchange],
     pub(crate) effects: &'a EffectCount,
     pub(crate) profile: Profile,
+    /// Whether fewer effects were counted than there must be.
+    pub(crate) is_missing: Cell<bool>,
 }
 
 pub(crate) fn fail<T>(why: impl Into<String>) -> Judged<T> {
@@ -61,13 +65,41 @@ impl<'a> Seen<'a> {
         self.exchanges.get(index).map(|exchange| &exchange.request).ok_or_else(missing)
     }
 
-    /// Returns the response to the request of this index, which must have one.
+    /// Returns the response to the request of this index, which must have one, and not one of a busy target.
     pub(crate) fn response(&self, index: usize) -> Judged<&'a ProbeResponse> {
+        let response = self.any_response(index)?;
+        if response.is_busy() && self.exchanges[index].request.patience != Patience::Once {
+            let (purpose, status) = (self.exchanges[index].request.purpose, response.status);
+            let tries = self.exchanges[index].earlier.len() + 1;
+            return Err(Verdict::Unverified(format!(
+                "{purpose} got {status} at each of {tries} tries: the API is busy, or limits requests"
+            )));
+        }
+        Ok(response)
+    }
+
+    /// Whether the response is marked as a replay, and not because the probe itself sent the request again.
+    pub(crate) fn is_marked(&self, index: usize) -> Judged<bool> {
+        let response = self.response(index)?;
+        Ok(is_marked(response) && self.exchanges[index].earlier.is_empty())
+    }
+
+    /// Returns the response to the request of this index, even one of a busy target.
+    pub(crate) fn any_response(&self, index: usize) -> Judged<&'a ProbeResponse> {
         let request = self.request(index)?;
         match &self.exchanges[index].received {
             Received::Response(response) => Ok(response),
             Received::Cut => Err(Verdict::Unverified(format!("{} was cut", request.purpose))),
-            Received::Nothing(why) => fail(format!("{} got no response: {why}", request.purpose)),
+            Received::Nothing(why) => {
+                let why = format!("{} got no response: {why}", request.purpose);
+                // Only an API that responds to such requests at all breaks a rule by silence.
+                let responds = self.exchanges[..index].iter().any(|one| match &one.received {
+                    Received::Response(response) => response.is_success(),
+                    Received::Cut => true,
+                    Received::Nothing(_) | Received::NotConnected(_) => false,
+                });
+                if responds { fail(why) } else { Err(Verdict::Unverified(why)) }
+            }
             Received::NotConnected(why) => {
                 Err(Verdict::Unverified(format!("{} was not sent: {why}", request.purpose)))
             }
@@ -81,6 +113,20 @@ impl<'a> Seen<'a> {
             Received::Nothing(_) => Ok(None),
             _ => self.response(index).map(|response| Some(response.status)),
         }
+    }
+
+    /// Returns the response to a request that was sent until the action was no longer in flight.
+    pub(crate) fn done(&self, index: usize) -> Judged<&'a ProbeResponse> {
+        let response = self.response(index)?;
+        if !self.is_in_flight(response) {
+            return Ok(response);
+        }
+        let tries = match self.exchanges[index].earlier.len() {
+            0 => "1 try".to_owned(),
+            repeats => format!("{} tries", repeats + 1),
+        };
+        let purpose = self.exchanges[index].request.purpose;
+        fail(format!("{purpose} is still in flight after {tries}: {}", shown(response)))
     }
 
     /// Returns the response to a request that the target must accept, or nothing can be tested.
@@ -100,8 +146,9 @@ impl<'a> Seen<'a> {
     pub(crate) fn effects_are(&self, least: i64, most: i64) -> Judged<()> {
         match self.effects {
             EffectCount::Counted(count) if *count < least || most < *count => {
+                self.is_missing.set(*count < least);
                 let wanted = if least == most { least.to_string() } else { format!("{least} to {most}") };
-                fail(format!("{count} effects instead of {wanted}"))
+                fail(format!("{} instead of {wanted}", counted(*count)))
             }
             EffectCount::Counted(_) | EffectCount::NotCounted => Ok(()),
             EffectCount::Failed(why) => Err(Verdict::Unverified(format!("the counter failed: {why}"))),
@@ -111,6 +158,19 @@ impl<'a> Seen<'a> {
     /// Whether a response says that the action is still in flight.
     pub(crate) fn is_in_flight(&self, response: &ProbeResponse) -> bool {
         is_in_flight(self.profile, response)
+    }
+}
+
+/// Writes a count of effects.
+pub(crate) fn counted(count: i64) -> String {
+    if count == 1 { "1 effect".to_owned() } else { format!("{count} effects") }
+}
+
+/// Says how a refusal that is expected to have this status differs.
+pub(crate) fn refused(what: &str, response: &ProbeResponse, expected: u16) -> String {
+    match response.status / 100 {
+        4 => format!("{what} is refused, but with {}, not {expected}", shown(response)),
+        _ => format!("{what} is not refused: {}", shown(response)),
     }
 }
 
@@ -147,6 +207,9 @@ pub(crate) fn is_echoed(request: &ProbeRequest, response: &ProbeResponse) -> boo
 /// Shows a response in a few words.
 pub(crate) fn shown(response: &ProbeResponse) -> String {
     const MAX_CHARS: usize = 60;
+    if response.header("content-type").is_some_and(|kind| kind.contains("html")) {
+        return format!("{} with an HTML page", response.status);
+    }
     let body = String::from_utf8_lossy(&response.body);
     let body = visible(body.trim());
     let marked = if is_marked(response) { ", marked as a replay" } else { "" };

@@ -1,6 +1,7 @@
 //! Sends requests on raw connections: cut where a rule says so, or released together.
 //!
-//! Each request has a connection of its own, so that what happens to one says nothing about another.
+//! Each request has a connection of its own, so that what happens to one says nothing about another. Only those that are released
+//! together share one, if the target speaks HTTP/2.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use bytes::Bytes;
 use http_body_util::Full;
 use ichido_http::client::{HttpClient, RawStream};
 use ichido_http::guard::is_link_local;
-use ichido_http::trust;
+use ichido_http::trust::{self, ClientConfig};
 use ichido_http::url::HttpUrl;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::exchange::{Cut, Exchange, ProbeRequest, Received};
+use crate::h2_race::H2Connection;
 use crate::wire::{Parsed, parse, request_bytes};
 
 /// How long the sender waits until the target has read what it was sent so far.
@@ -25,6 +27,10 @@ const READ_BY_THEN: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(crate) struct ProbeSender {
     client: Arc<HttpClient<Full<Bytes>>>,
+    /// For HTTP/2.
+    h2: Option<Arc<HttpClient<Full<Bytes>>>>,
+    url: HttpUrl,
+    may_connect: fn(IpAddr) -> bool,
     host: String,
     timeout: Duration,
 }
@@ -37,7 +43,53 @@ impl ProbeSender {
         let may_connect: fn(IpAddr) -> bool =
             if may_leave { |address| !is_link_local(address) } else { |address| address.is_loopback() };
         let client = HttpClient::new(url, tls, may_connect).map_err(|error| format!("the URL {error}"))?;
-        Ok(Self { host: client.authority().to_string(), client: Arc::new(client), timeout })
+        Ok(Self {
+            host: client.authority().to_string(),
+            client: Arc::new(client),
+            h2: None,
+            url: url.clone(),
+            may_connect,
+            timeout,
+        })
+    }
+
+    /// Finds out whether the target speaks HTTP/2; from then on simultaneous requests use it. Over TLS it is negotiated.
+    pub(crate) async fn negotiate_http2(&mut self) -> Result<(), String> {
+        let tls = if self.url.is_tls {
+            let mut config = ClientConfig::clone(&*trust::https(None).map_err(|error| error.to_string())?);
+            config.alpn_protocols = vec![b"h2".to_vec()];
+            Some(Arc::new(config))
+        } else {
+            None
+        };
+        let client =
+            HttpClient::new(&self.url, tls, self.may_connect).map_err(|error| format!("the URL {error}"))?;
+        let client = Arc::new(client);
+        let spoken = self.http2(&client).await.map(drop);
+        spoken.map_err(|why| format!("the API does not speak HTTP/2: {why}"))?;
+        self.h2 = Some(client);
+        Ok(())
+    }
+
+    /// Whether simultaneous requests are sent over HTTP/2.
+    pub(crate) const fn is_http2(&self) -> bool {
+        self.h2.is_some()
+    }
+
+    async fn http2(&self, client: &HttpClient<Full<Bytes>>) -> Result<H2Connection<RawStream>, String> {
+        H2Connection::start(client.raw(self.timeout).await.map_err(|error| error.why)?).await
+    }
+
+    /// Waits until the target listens.
+    pub(crate) async fn listens(&self, patience: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.connect().await {
+                Ok(_) => return Ok(()),
+                Err(_) if Instant::now() + READ_BY_THEN < deadline => sleep(READ_BY_THEN).await,
+                Err(why) => return Err(format!("{why}; is the API running?")),
+            }
+        }
     }
 
     /// Sends a request; `is_patient` connects again while the target does not listen.
@@ -87,6 +139,61 @@ impl ProbeSender {
 
     /// Sends requests so that the target has all but the last byte of each, and then gets all last bytes at once.
     pub(crate) async fn together(&self, requests: &[ProbeRequest]) -> Vec<Exchange> {
+        let received = match &self.h2 {
+            Some(client) => self.on_streams(requests, client).await,
+            None => self.on_connections(requests).await,
+        };
+        let exchanges = requests.iter().zip(received).enumerate();
+        let exchange = |(index, (request, received)): (usize, (&ProbeRequest, _))| Exchange {
+            request: request.clone(),
+            received,
+            earlier: Vec::new(),
+            is_with_previous: 0 < index,
+        };
+        exchanges.map(exchange).collect()
+    }
+
+    /// Sends simultaneous requests as streams of as few connections as the target allows.
+    async fn on_streams(&self, requests: &[ProbeRequest], client: &HttpClient<Full<Bytes>>) -> Vec<Received> {
+        let deadline = Instant::now() + self.timeout;
+        let origin = format!("{}://{}", if self.url.is_tls { "https" } else { "http" }, self.host);
+        let (mut races, mut rest) = (Vec::new(), requests);
+        while !rest.is_empty() {
+            let ready = async {
+                let connection = self.http2(client).await?;
+                let part = &rest[..connection.capacity(rest).min(rest.len())];
+                Ok((part.len(), connection.ready(part, &origin).await?))
+            };
+            let ready = timeout_at(deadline, ready).await;
+            match ready.unwrap_or_else(|_| Err("the requests were not taken in time".to_owned())) {
+                Ok((count, race)) => {
+                    races.push(Ok(race));
+                    rest = &rest[count..];
+                }
+                Err(why) => {
+                    races.push(Err((rest.len(), why)));
+                    break;
+                }
+            }
+        }
+        let reading: Vec<_> = races.into_iter().map(|race| race.map(|race| race.release(deadline))).collect();
+        let mut received = Vec::new();
+        for part in reading {
+            match part {
+                Ok(tasks) => {
+                    for task in tasks {
+                        received
+                            .push(task.await.unwrap_or_else(|error| Received::Nothing(error.to_string())));
+                    }
+                }
+                Err((count, why)) => received.extend((0..count).map(|_| Received::NotConnected(why.clone()))),
+            }
+        }
+        received
+    }
+
+    /// Sends simultaneous requests on connections of their own.
+    async fn on_connections(&self, requests: &[ProbeRequest]) -> Vec<Received> {
         let deadline = Instant::now() + self.timeout;
         let mut ready = Vec::new();
         for request in requests {
@@ -106,16 +213,15 @@ impl ProbeSender {
                 Err(why) => Err(why),
             });
         }
-        let mut exchanges = Vec::new();
-        for (index, (request, task)) in requests.iter().zip(reading).enumerate() {
+        let mut all = Vec::new();
+        for task in reading {
             let received = match task {
                 Ok(task) => task.await.unwrap_or_else(|error| Err(error.to_string())),
                 Err(not_ready) => Ok(not_ready),
             };
-            let received = received.unwrap_or_else(Received::Nothing);
-            exchanges.push(Exchange { request: request.clone(), received, is_with_previous: 0 < index });
+            all.push(received.unwrap_or_else(Received::Nothing));
         }
-        exchanges
+        all
     }
 
     /// Writes all but the last byte of a request.

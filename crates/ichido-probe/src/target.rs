@@ -9,6 +9,8 @@ use ichido_http::url::HttpUrl;
 pub struct Target {
     /// Where the API is.
     pub url: HttpUrl,
+    /// Whether it is known to speak HTTP/2. An `https` URL need not say so: it is negotiated.
+    pub is_http2: bool,
     /// The convention that it is expected to follow.
     pub profile: Profile,
     /// The method.

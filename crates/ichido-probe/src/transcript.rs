@@ -2,6 +2,7 @@
 //!
 //! Credentials become shell variables: a transcript is made to be passed on.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::exchange::{Cut, EffectCount, Exchange, ProbeRequest, Received, Step};
@@ -35,12 +36,8 @@ pub fn transcript(origin: &str, exchanges: &[Exchange], effects: &EffectCount) -
         };
         // A `String` takes whatever is written to it.
         _ = writeln!(text, "{command}");
-        for (count, outcome) in outcomes(group) {
-            _ = if count == 1 {
-                writeln!(text, "# -> {outcome}")
-            } else {
-                writeln!(text, "# -> {count} times {outcome}")
-            };
+        for outcome in outcomes(group) {
+            _ = writeln!(text, "# -> {outcome}");
         }
     }
     match effects {
@@ -55,22 +52,51 @@ pub fn transcript(origin: &str, exchanges: &[Exchange], effects: &EffectCount) -
     variables.collect::<String>() + &text
 }
 
-/// Returns what came back, each kind once with its count and its first response.
-fn outcomes(group: &[Exchange]) -> Vec<(usize, String)> {
-    let mut found: Vec<(Option<u16>, usize, String)> = Vec::new();
-    for exchange in group {
-        let (status, outcome) = match &exchange.received {
-            Received::Response(response) => (Some(response.status), shown(response)),
-            Received::Cut => (None, "the probe cut the connection".to_owned()),
-            Received::Nothing(why) => (None, format!("no response: {why}")),
-            Received::NotConnected(why) => (None, format!("not sent: {why}")),
-        };
-        match found.iter_mut().find(|(known, _, _)| *known == status) {
-            Some((_, count, _)) => *count += 1,
-            None => found.push((status, 1, outcome)),
+/// Returns what came back, one line for each status, with its first response.
+fn outcomes(group: &[Exchange]) -> Vec<String> {
+    let mut lines: Vec<String> = group.iter().filter_map(repeats).collect();
+    let by_status = |exchange: &&Exchange| match &exchange.received {
+        Received::Response(response) => Some(response.status),
+        Received::Cut | Received::Nothing(_) | Received::NotConnected(_) => None,
+    };
+    let mut seen = Vec::new();
+    for first in group {
+        let status = by_status(&first);
+        if seen.contains(&status) {
+            continue;
         }
+        seen.push(status);
+        let alike: Vec<&Exchange> = group.iter().filter(|one| by_status(one) == status).collect();
+        let outcome = match &first.received {
+            Received::Response(response) => shown(response),
+            Received::Cut => "the probe cut the connection".to_owned(),
+            Received::Nothing(why) => format!("no response: {why}"),
+            Received::NotConnected(why) => format!("not sent: {why}"),
+        };
+        let bodies: HashSet<&[u8]> = alike
+            .iter()
+            .filter_map(|one| match &one.received {
+                Received::Response(response) => Some(&*response.body),
+                _ => None,
+            })
+            .collect();
+        lines.push(match (alike.len(), bodies.len()) {
+            (1, _) => outcome,
+            (count, 0 | 1) => format!("{count} times {outcome}"),
+            (count, bodies) => format!("{count} times {outcome} ({bodies} different bodies)"),
+        });
     }
-    found.into_iter().map(|(_, count, outcome)| (count, outcome)).collect()
+    lines
+}
+
+/// Returns what came back before the response that counts.
+fn repeats(exchange: &Exchange) -> Option<String> {
+    let last = exchange.earlier.last()?;
+    let what = last.map_or_else(|| "no response".to_owned(), |status| status.to_string());
+    Some(match exchange.earlier.len() {
+        1 => format!("{what}, so it is sent again"),
+        count => format!("at last {what}, {count} times, so it is sent again"),
+    })
 }
 
 /// Returns the commands that steps would run, without running them.
@@ -177,7 +203,7 @@ fn quoted(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::ProbeResponse;
+    use crate::exchange::{Patience, ProbeResponse};
 
     fn request(headers: &[(&str, &str)], body: &str) -> ProbeRequest {
         let line = |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
@@ -188,7 +214,7 @@ mod tests {
             headers: headers.iter().map(line).collect(),
             body: body.into(),
             cut: Cut::Never,
-            is_polled: false,
+            patience: Patience::Once,
         }
     }
 
@@ -201,6 +227,7 @@ mod tests {
                 headers: Vec::new(),
                 body: b"ok\n".to_vec(),
             }),
+            earlier: Vec::new(),
             is_with_previous: false,
         };
         let together = Exchange { is_with_previous: true, ..exchange.clone() };

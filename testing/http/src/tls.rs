@@ -28,16 +28,22 @@ impl Authority {
 
     /// Returns a TLS acceptor with a certificate for this host.
     pub fn acceptor(&self, host: &str) -> TlsAcceptor {
+        self.acceptor_for(host, &[])
+    }
+
+    /// Returns the same with protocols to choose from, in the order of preference.
+    pub fn acceptor_for(&self, host: &str, protocols: &[&[u8]]) -> TlsAcceptor {
         let own = KeyPair::generate().expect("a key");
         let certificate = CertificateParams::new(vec![host.to_owned()]).expect("a name");
         let certificate = certificate.signed_by(&own, &self.0).expect("it is signed");
         let key = PrivateKeyDer::try_from(own.serialize_der()).expect("a key");
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("they are known")
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)
             .expect("they belong together");
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         TlsAcceptor::from(Arc::new(config))
     }
 }

@@ -111,6 +111,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
 
+    /// Send races over HTTP/2; with https:// it is negotiated
+    #[arg(long)]
+    pub(super) http2: bool,
+
     /// Show what would be sent, and send nothing
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -119,6 +119,7 @@ fn target(
     };
     Some(Target {
         url,
+        is_http2: args.http2,
         profile,
         method: operation.method,
         path,

@@ -2,4 +2,5 @@
 // Spec: F3.
 
 mod command;
+mod http2;
 mod ours;

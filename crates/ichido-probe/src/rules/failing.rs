@@ -5,7 +5,7 @@ use ichido_core::ledger::Profile;
 use super::with_effects;
 use crate::exchange::Step;
 use crate::kit::{Kit, NotApplicable};
-use crate::seen::{Judged, Seen, fail, is_marked, not_applicable, shown};
+use crate::seen::{Judged, Seen, fail, not_applicable, shown};
 use crate::target::{Command, Condition};
 
 pub(super) fn invalid_body_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
@@ -45,7 +45,7 @@ pub(super) fn after_effect_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicab
 
 // SPEC F2.
 pub(super) fn after_effect(seen: &Seen<'_>) -> Judged<String> {
-    let (first, again) = (seen.response(0)?, seen.response(1)?);
+    let (first, again) = (seen.response(0)?, seen.any_response(1)?);
     if first.status / 100 != 5 {
         return not_applicable(format!("--provoke fail did not make it fail: {}", shown(first)));
     }
@@ -68,7 +68,7 @@ pub(super) fn limited_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
 }
 
 pub(super) fn limited(seen: &Seen<'_>) -> Judged<String> {
-    let (first, again) = (seen.response(0)?, seen.response(1)?);
+    let (first, again) = (seen.response(0)?, seen.any_response(1)?);
     if first.status != 429 {
         return not_applicable(format!("--provoke limit did not get 429: {}", shown(first)));
     }
@@ -82,7 +82,7 @@ pub(super) fn limited(seen: &Seen<'_>) -> Judged<String> {
 pub(super) fn store_outage_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
     Ok(vec![
         kit.command(Command::Outage)?,
-        Step::Send(kit.keyed("a request while the store is down", 1)),
+        Step::Send(kit.once("a request while the store is down", 1)),
         kit.command(Command::Recover)?,
         Step::Send(kit.polled("the retry", 1)),
     ])
@@ -116,7 +116,7 @@ pub(super) fn expired(seen: &Seen<'_>) -> Judged<String> {
         seen.effects_are(1, 2)?;
         return Ok(with_effects(seen, &format!("an expired key got {}", late.status)));
     }
-    if !late.is_success() || is_marked(late) {
+    if !late.is_success() || seen.is_marked(1)? {
         return fail(format!("an expired key got {}", shown(late)));
     }
     seen.effects_are(2, 2)?;

@@ -4,21 +4,22 @@ use ichido_core::ledger::Profile;
 use serde_json::Value;
 
 use super::with_effects;
-use crate::exchange::{EffectCount, ProbeRequest, ProbeResponse, Step};
+use crate::exchange::{EffectCount, ProbeRequest, Step};
 use crate::json::{null_and_absent, telling_values, values_without_links, with_number};
 use crate::kit::{Kit, NotApplicable};
-use crate::seen::{Judged, Seen, Verdict, fail, is_marked, is_same, not_applicable, shown};
+use crate::seen::{Judged, Seen, Verdict, fail, is_same, not_applicable, refused, shown};
 
 /// Whether a response is the stored one of another request; `None` if they are alike and nothing tells.
-fn is_replay(request: &ProbeRequest, first: &ProbeResponse, again: &ProbeResponse) -> Option<bool> {
-    if is_marked(again) {
-        return Some(true);
+fn is_replay(seen: &Seen<'_>, first: usize, again: usize) -> Judged<Option<bool>> {
+    if seen.is_marked(again)? {
+        return Ok(Some(true));
     }
+    let (request, first, again) = (seen.request(again)?, seen.response(first)?, seen.response(again)?);
     if first.body != again.body {
-        return Some(false);
+        return Ok(Some(false));
     }
     let sent = String::from_utf8_lossy(&request.body);
-    telling_values(&first.body).iter().any(|value| !sent.contains(&**value)).then_some(true)
+    Ok(telling_values(&first.body).iter().any(|value| !sent.contains(&**value)).then_some(true))
 }
 
 pub(super) fn other_body_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
@@ -30,10 +31,13 @@ pub(super) fn other_body_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable
 pub(super) fn other_body(seen: &Seen<'_>) -> Judged<String> {
     seen.accepted(0)?;
     let (other, expected) = (seen.response(1)?, seen.profile.numbers().mismatch_status);
-    if other.status != expected {
-        return fail(format!("another body under the same key got {}, not {expected}", shown(other)));
+    if other.status / 100 != 4 {
+        return fail(refused("another body under the same key", other, expected));
     }
     seen.effects_are(1, 1)?;
+    if other.status != expected {
+        return fail(refused("another body under the same key", other, expected));
+    }
     Ok(with_effects(seen, &expected.to_string()))
 }
 
@@ -51,13 +55,13 @@ pub(super) fn other_operation_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotAppli
 
 // SPEC C3.
 pub(super) fn other_operation(seen: &Seen<'_>) -> Judged<String> {
-    let first = seen.accepted(0)?;
+    seen.accepted(0)?;
     let other = seen.response(1)?;
     let is_refused = other.status == seen.profile.numbers().mismatch_status;
-    match (is_replay(seen.request(1)?, first, other), seen.profile) {
+    match (is_replay(seen, 0, 1)?, seen.profile) {
         (Some(true), _) => fail(format!("another operation got the response of the first: {}", shown(other))),
         (_, profile) if is_refused && profile != Profile::Acp => Ok(format!("{}, refused", other.status)),
-        (_, Profile::Stripe) => fail(format!("another operation got {}, not 400", shown(other))),
+        (_, Profile::Stripe) => fail(refused("another operation", other, 400)),
         (Some(false), _) if other.is_success() => Ok("another operation runs".to_owned()),
         (_, _) if !other.is_success() => not_applicable(format!(
             "the other operation got {}; name one that takes the same body",
@@ -96,8 +100,8 @@ pub(super) fn close_values(seen: &Seen<'_>) -> Judged<String> {
         if !first.is_success() {
             continue;
         }
-        let (request, again) = (seen.request(pair + 1)?, seen.response(pair + 1)?);
-        match is_replay(request, first, again) {
+        let request = seen.request(pair + 1)?;
+        match is_replay(seen, pair, pair + 1)? {
             Some(true) => {
                 return fail(format!(
                     "{} got the response of {}",
@@ -123,14 +127,13 @@ pub(super) fn other_key_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable>
 }
 
 pub(super) fn other_key(seen: &Seen<'_>) -> Judged<String> {
-    let first = seen.accepted(0)?;
+    seen.accepted(0)?;
     let again = seen.response(1)?;
-    if !again.is_success() || is_marked(again) {
+    if !again.is_success() || seen.is_marked(1)? {
         return fail(format!("the same body under another key got {}", shown(again)));
     }
     let is_one = *seen.effects == EffectCount::Counted(1)
-        || (*seen.effects == EffectCount::NotCounted
-            && is_replay(seen.request(1)?, first, again) == Some(true));
+        || (*seen.effects == EffectCount::NotCounted && is_replay(seen, 0, 1)? == Some(true));
     // SPEC A7.
     if is_one && seen.profile == Profile::Ichido {
         return not_applicable("the API also deduplicates by content");
@@ -144,7 +147,8 @@ pub(super) fn other_key(seen: &Seen<'_>) -> Judged<String> {
 
 pub(super) fn other_caller_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
     let theirs = kit.keyed("another caller's request under the same key", 1);
-    let theirs = Kit::instead(theirs, kit.target.second_identity.as_ref(), "second-identity")?;
+    let missing = "the probe knows no other caller; pass --second-identity 'HEADER: VALUE'";
+    let theirs = Kit::instead(theirs, kit.target.second_identity.as_ref(), missing)?;
     Ok(vec![
         Step::Send(kit.keyed("the first request", 1)),
         Step::Send(kit.keyed("the same caller's request under another key", 2)),
@@ -157,7 +161,7 @@ pub(super) fn other_caller(seen: &Seen<'_>) -> Judged<String> {
     let (first, control, theirs) = (seen.accepted(0)?, seen.accepted(1)?, seen.response(2)?);
     match theirs.status {
         401 | 403 => not_applicable(format!("the API does not know the second identity: {}", shown(theirs))),
-        200..300 if is_marked(theirs) => fail(format!("another caller got a replay: {}", shown(theirs))),
+        200..300 if seen.is_marked(2)? => fail(format!("another caller got a replay: {}", shown(theirs))),
         200..300 if theirs.body != first.body => Ok("another caller gets a result of its own".to_owned()),
         200..300 if first.body != control.body => {
             fail(format!("another caller got the first caller's response: {}", shown(theirs)))
@@ -169,7 +173,8 @@ pub(super) fn other_caller(seen: &Seen<'_>) -> Judged<String> {
 
 pub(super) fn fresh_credential_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
     let again = kit.keyed("the retry with another credential", 1);
-    let again = Kit::instead(again, kit.target.fresh_credential.as_ref(), "fresh-credential")?;
+    let missing = "the probe has no other credential of the caller; pass --fresh-credential 'HEADER: VALUE'";
+    let again = Kit::instead(again, kit.target.fresh_credential.as_ref(), missing)?;
     Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(again)])
 }
 

@@ -5,7 +5,7 @@ use ichido_core::ledger::Profile;
 use super::with_effects;
 use crate::exchange::Step;
 use crate::kit::{KEY, Kit, NotApplicable};
-use crate::seen::{Judged, Seen, fail, is_same, not_applicable, shown};
+use crate::seen::{Judged, Seen, Verdict, fail, is_same, not_applicable, shown};
 
 /// The profile says nothing about a rule.
 fn says_nothing(profile: Profile) -> NotApplicable {
@@ -34,15 +34,21 @@ pub(super) fn missing(seen: &Seen<'_>) -> Judged<String> {
 }
 
 pub(super) fn invalid_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
-    let mut keys: Vec<(&str, Vec<u8>)> = vec![
-        ("an empty key", Vec::new()),
-        ("an unterminated key", format!("\"{}", kit.key(1)).into_bytes()),
-        ("a key that is not ASCII", "cl\u{e9}".as_bytes().to_vec()),
-        ("a key with a control character", b"a\x01b".to_vec()),
-    ];
+    let profile = kit.target.profile;
+    // HTTP itself allows no control character.
+    let mut keys: Vec<(&str, Vec<u8>)> =
+        vec![("a key with a control character", format!("{}\x01", kit.key(2)).into_bytes())];
+    // To Stripe's API, an empty key is none, and a quote is a character like others.
+    if profile != Profile::Stripe {
+        keys.push(("an empty key", Vec::new()));
+    }
+    if matches!(profile, Profile::Ichido | Profile::Ietf) {
+        keys.push(("an unterminated key", format!("\"{}", kit.key(1)).into_bytes()));
+        keys.push(("a key that is not ASCII", format!("{}\u{e9}", kit.key(3)).into_bytes()));
+    }
     // The draft has no limit.
-    if kit.target.profile != Profile::Ietf {
-        keys.push(("a key of 256 characters", [b'k'; 256].to_vec()));
+    if profile != Profile::Ietf {
+        keys.push(("a key of 256 characters", format!("{:k<256}", kit.key(4)).into_bytes()));
     }
     let send = |(number, (purpose, key))| Step::Send(kit.with_key(purpose, number, key));
     Ok(keys.into_iter().enumerate().map(send).collect())
@@ -51,14 +57,13 @@ pub(super) fn invalid_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
 pub(super) fn invalid(seen: &Seen<'_>) -> Judged<String> {
     for index in 0..seen.exchanges.len() {
         // A server may also close the connection: bytes like these are not HTTP.
-        if let Some(status) = seen.status(index)?
-            && status != 400
-        {
-            return fail(format!(
-                "{} got {}, not 400",
-                seen.request(index)?.purpose,
-                shown(seen.response(index)?)
-            ));
+        let Some(status) = seen.status(index)? else { continue };
+        // The draft names no status.
+        let is_draft = seen.profile == Profile::Ietf;
+        if status != 400 && !(is_draft && status / 100 == 4) {
+            let expected = if is_draft { "4xx" } else { "400" };
+            let (purpose, response) = (seen.request(index)?.purpose, seen.response(index)?);
+            return fail(format!("{purpose} got {}, not {expected}", shown(response)));
         }
     }
     seen.effects_are(0, 0)?;
@@ -90,7 +95,10 @@ pub(super) fn quoted(seen: &Seen<'_>) -> Judged<String> {
 /// Concludes that two spellings are one key.
 fn same_key(seen: &Seen<'_>, what: &str) -> Judged<String> {
     let (first, again) = (seen.accepted(0)?, seen.response(1)?);
-    seen.effects_are(1, 1)?;
+    seen.effects_are(1, 1).map_err(|verdict| match verdict {
+        Verdict::Fail(why) => Verdict::Fail(format!("{what} is another key: {why}")),
+        other => other,
+    })?;
     is_same(first, again, what)?;
     Ok(with_effects(seen, &format!("{what} is the same key")))
 }

@@ -8,11 +8,14 @@ use crate::target::{Command, Condition};
 
 /// Concludes that the retry after a loss succeeds, with one effect.
 fn one_effect(seen: &Seen<'_>, what: &str) -> Judged<String> {
-    let last = seen.response(seen.exchanges.len().saturating_sub(1))?;
-    seen.effects_are(1, 1)?;
-    if !last.is_success() || seen.is_in_flight(last) {
+    let last = seen.exchanges.len().saturating_sub(1);
+    seen.response(last)?;
+    seen.effects_are(0, 1)?;
+    let last = seen.done(last)?;
+    if !last.is_success() {
         return fail(format!("the retry got {}", shown(last)));
     }
+    seen.effects_are(1, 1)?;
     Ok(with_effects(seen, what))
 }
 

@@ -6,7 +6,7 @@ use super::with_effects;
 use crate::exchange::Step;
 use crate::json::respelled;
 use crate::kit::{Kit, NotApplicable};
-use crate::seen::{Judged, Seen, fail, is_echoed, is_marked, is_same, shown};
+use crate::seen::{Judged, Seen, fail, is_echoed, is_same, shown};
 
 /// How often a completed request is sent again.
 const RETRIES: usize = 50;
@@ -23,9 +23,9 @@ pub(super) fn retry(seen: &Seen<'_>) -> Judged<String> {
     let marker = seen.profile.numbers().replay_marker;
     // The draft has no marker.
     if seen.profile != Profile::Ietf && again.header(marker) != Some("true") {
-        return fail(format!("the retry has no header {marker}: true"));
+        return fail(format!("the retry gets the same response, but without {marker}: true"));
     }
-    if seen.profile != Profile::Ietf && is_marked(first) {
+    if seen.profile != Profile::Ietf && seen.is_marked(0)? {
         return fail("the first response is marked as a replay");
     }
     let echoed = (is_echoed(seen.request(0)?, first), is_echoed(seen.request(1)?, again));

@@ -47,6 +47,10 @@ fn each_rule_says_what_every_profile_expects() {
             let row = format!("| {profile} | {} |", rule.expected(profile));
             assert!(rule.page.contains(&row), "{} {profile}", rule.id);
         }
+        if rule.subject == Subject::Webhook {
+            let expected = rule.expected(Profile::Ichido);
+            assert!(!expected.is_empty() && rule.page.trim_end().ends_with(expected), "{}", rule.id);
+        }
     }
     assert!(rules().is_sorted_by_key(|rule| rule.id));
 }

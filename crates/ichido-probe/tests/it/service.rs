@@ -13,12 +13,14 @@ use ichido_http::signature::{Secret, fields};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 pub(crate) const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
 const LEASE: Duration = Duration::from_millis(400);
 const WAIT: Duration = Duration::from_millis(300);
 const SLOW: Duration = Duration::from_millis(900);
+const COUNTED_AFTER: Duration = Duration::from_millis(400);
 
 /// A running service.
 #[derive(Clone)]
@@ -26,13 +28,29 @@ pub(crate) struct Service {
     pub(crate) address: SocketAddr,
     /// The id of the rule that is broken; none if it is empty.
     broken: &'static str,
+    mood: Mood,
     state: Arc<Mutex<State>>,
+}
+
+/// How an honest service may behave on a bad day.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Usual,
+    /// It turns away every third request.
+    Busy,
+    /// It closes every fifth connection after the effect, without a response.
+    Silent,
+    /// An effect is counted some time after it.
+    CountsLate,
 }
 
 #[derive(Default)]
 struct State {
     records: HashMap<String, Record>,
-    effects: HashMap<String, i64>,
+    effects: HashMap<String, Vec<Instant>>,
+    /// All requests over HTTP/1.1.
+    arrived: usize,
+    over_http2: usize,
     events: HashMap<String, i64>,
     latest: HashMap<String, i64>,
     number: i64,
@@ -136,8 +154,12 @@ impl Request {
 
 impl Service {
     pub(crate) async fn start(broken: &'static str) -> Self {
+        Self::start_in(Mood::Usual, broken).await
+    }
+
+    pub(crate) async fn start_in(mood: Mood, broken: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = Self { address: listener.local_addr().unwrap(), broken, state: Arc::default() };
+        let service = Self { address: listener.local_addr().unwrap(), broken, mood, state: Arc::default() };
         let serving = service.clone();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
@@ -152,10 +174,31 @@ impl Service {
         service
     }
 
+    /// How many requests came over HTTP/2.
+    pub(crate) fn over_http2(&self) -> usize {
+        self.state().over_http2
+    }
+
+    /// How many requests came over HTTP/1.1.
+    pub(crate) fn arrived(&self) -> usize {
+        self.state().arrived
+    }
+
     async fn handle(&self, stream: &mut TcpStream) {
+        let mut start = [0; 3];
+        if stream.peek(&mut start).await.is_ok_and(|count| count == 3) && start == *b"PRI" {
+            return self.handle_http2(stream).await;
+        }
         let Some(request) = Request::read(stream).await else { return };
         let crashes = self.state().crashes;
-        let Some(answer) = self.answer(&request, stream).await else { return };
+        if self.is_turned_away(&request) {
+            drop(stream.write_all(&Answer::problem(503, "busy").bytes()).await);
+            return;
+        }
+        let Some(answer) = self.answer(&request, Some(stream)).await else { return };
+        if self.mood == Mood::Silent && answer.status == 201 && self.state().arrived.is_multiple_of(5) {
+            return;
+        }
         // The command's own connection survives.
         if crashes != self.state().crashes && !request.line.contains(" /control/") {
             return;
@@ -174,6 +217,46 @@ impl Service {
         }
         // The client may have gone.
         drop(stream.write_all(&bytes[half..]).await);
+    }
+
+    async fn handle_http2(&self, stream: &mut TcpStream) {
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        let mut handling = JoinSet::new();
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            let service = self.clone();
+            handling.spawn(async move {
+                let (head, mut incoming) = request.into_parts();
+                let mut body = Vec::new();
+                while let Some(part) = incoming.data().await {
+                    let part = part.unwrap();
+                    incoming.flow_control().release_capacity(part.len()).unwrap();
+                    body.extend_from_slice(&part);
+                }
+                let line = format!("{} {} HTTP/2", head.method, head.uri.path_and_query().unwrap());
+                let field = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+                    (name.to_string(), value.as_bytes().to_vec())
+                };
+                let fields = head.headers.iter().map(field).collect();
+                service.state().over_http2 += 1;
+                let answer =
+                    service.answer(&Request { line, fields, body, is_whole: true }, None).await.unwrap();
+                let mut response = http::Response::builder().status(answer.status);
+                for (name, value) in &answer.fields {
+                    response = response.header(*name, value);
+                }
+                let mut send = respond.send_response(response.body(()).unwrap(), false).unwrap();
+                send.send_data(answer.body.into(), true).unwrap();
+            });
+        }
+    }
+
+    /// Whether a busy service turns the request away. It does not where a test provokes something else.
+    fn is_turned_away(&self, request: &Request) -> bool {
+        let is_spared = request.line.contains(" /control/")
+            || matches!(request.text("x-test"), "fail" | "limit")
+            || self.state().is_store_down;
+        self.state().arrived += 1;
+        self.mood == Mood::Busy && !is_spared && self.state().arrived.is_multiple_of(3)
     }
 
     fn breaks(&self, rule: &str) -> bool {
@@ -201,13 +284,16 @@ impl Service {
         }
     }
 
-    async fn answer(&self, request: &Request, stream: &TcpStream) -> Option<Answer> {
+    async fn answer(&self, request: &Request, stream: Option<&TcpStream>) -> Option<Answer> {
         let mut words = request.line.split(' ');
         let (method, target) = (words.next()?, words.next()?);
         match (method, target.split_once('?').map_or(target, |(path, _)| path)) {
             ("GET", _) => {
                 let of = target.split("ref=").nth(1).unwrap_or_default();
-                let total = self.state().effects.get(of).copied().unwrap_or(0);
+                let late = if self.mood == Mood::CountsLate { COUNTED_AFTER } else { Duration::ZERO };
+                let counted =
+                    |effects: &Vec<Instant>| effects.iter().filter(|at| late <= at.elapsed()).count();
+                let total = self.state().effects.get(of).map_or(0, counted);
                 Some(Answer::json(200, &json!({ "total": total })))
             }
             ("POST", "/control/crash") => Some(self.crash()),
@@ -263,7 +349,7 @@ impl Service {
         if is_valid { Ok(Some(key)) } else { Err(()) }
     }
 
-    async fn order(&self, request: &Request, path: &str, stream: &TcpStream) -> Option<Answer> {
+    async fn order(&self, request: &Request, path: &str, stream: Option<&TcpStream>) -> Option<Answer> {
         let user = request.text("x-user");
         let user = match () {
             () if self.breaks("ICH-P16") => "",
@@ -354,7 +440,7 @@ impl Service {
     async fn admit(
         &self,
         request: &Request,
-        stream: &TcpStream,
+        stream: Option<&TcpStream>,
         name: &str,
         fingerprint: &str,
     ) -> Option<Answer> {
@@ -458,7 +544,7 @@ impl Service {
     async fn run_under(
         &self,
         request: &Request,
-        stream: &TcpStream,
+        stream: Option<&TcpStream>,
         name: &str,
         fingerprint: &str,
     ) -> Option<Answer> {
@@ -467,7 +553,10 @@ impl Service {
         if crashes != self.state().crashes {
             return None;
         }
-        let is_left = self.breaks("ICH-P20") && self.has_left(stream).await;
+        let is_left = match stream {
+            Some(stream) if self.breaks("ICH-P20") => self.has_left(stream).await,
+            _ => false,
+        };
         let is_dropped = is_left
             || (self.breaks("ICH-P23") && answer.status == 500)
             || (self.breaks("ICH-P29") && request.text("x-test") == "large");
@@ -489,7 +578,8 @@ impl Service {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let number = {
             let mut state = self.state();
-            *state.effects.entry(body["ref"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+            let of = body["ref"].as_str().unwrap_or_default().to_owned();
+            state.effects.entry(of).or_default().push(Instant::now());
             state.number += 1;
             state.number
         };
@@ -536,7 +626,7 @@ impl Service {
         }
         let mut state = self.state();
         if !is_known && (state.events.insert(id, 1).is_none() || self.breaks("ICH-W05")) {
-            *state.effects.entry(of).or_default() += 1;
+            state.effects.entry(of).or_default().push(Instant::now());
         }
         Answer::json(200, &json!({}))
     }

@@ -10,7 +10,10 @@ use ichido_probe::{
     Bounds, Command, Condition, Counter, Report, Subject, Target, Verdict, WebhookTarget, rules, run,
 };
 
-use super::service::{SECRET, Service};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+
+use super::service::{Mood, SECRET, Service};
 
 const BOUNDS: Bounds = Bounds {
     max_requests: 1_000,
@@ -32,6 +35,7 @@ fn target(service: &Service) -> Target {
     };
     Target {
         url,
+        is_http2: false,
         profile: Profile::Ichido,
         method: "POST".to_owned(),
         path: "/orders".to_owned(),
@@ -63,6 +67,12 @@ fn not_passed(report: &Report) -> Vec<(&'static str, Verdict)> {
     findings.map(|finding| (finding.rule.id, finding.verdict.clone())).collect()
 }
 
+/// The ids of the broken rules, and how.
+fn failed(report: &Report) -> Vec<(&'static str, String)> {
+    let findings = report.findings.iter().filter(|finding| finding.is_open());
+    findings.map(|finding| (finding.rule.id, finding.verdict.why().to_owned())).collect()
+}
+
 async fn check(subject: Subject, of: fn(&Service) -> Target) {
     let all = rules().filter(|rule| rule.subject == subject);
     let cases = all.map(|rule| {
@@ -73,12 +83,7 @@ async fn check(subject: Subject, of: fn(&Service) -> Target) {
     });
     for case in cases.collect::<Vec<_>>() {
         let (broken, report) = case.await.unwrap();
-        let failed: Vec<(&str, &str)> = report
-            .findings
-            .iter()
-            .filter(|finding| finding.is_open())
-            .map(|finding| (finding.rule.id, finding.verdict.why()))
-            .collect();
+        let failed = failed(&report);
         assert!(failed.len() == 1 && failed[0].0 == broken, "{broken}: {failed:#?}");
         let finding = report.findings.iter().find(|finding| finding.rule.id == broken).unwrap();
         assert!(report.transcript(finding).contains("curl -sS -i -X POST 'http://127.0.0.1:"), "{broken}");
@@ -150,13 +155,66 @@ async fn a_run_is_bounded_in_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_does_not_listen_is_not_accused() {
     let service = Service::start("").await;
-    let url = HttpUrl::parse("http://127.0.0.1:9/").unwrap();
-    for counter in [None, target(&service).counter] {
-        let report =
-            probe(&Target { url: url.clone(), commands: Vec::new(), counter, ..target(&service) }).await;
-        for finding in &report.findings {
-            let is_silent = matches!(finding.verdict, Verdict::Unverified(_) | Verdict::NotApplicable(_));
-            assert!(is_silent, "{}: {:?}", finding.rule.id, finding.verdict);
-        }
+    let target = Target { url: HttpUrl::parse("http://127.0.0.1:9/").unwrap(), ..target(&service) };
+    let bounds = Bounds { timeout: Duration::from_millis(100), ..BOUNDS };
+    let error = run(&target, bounds, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap_err();
+    assert!(error.to_string().contains("is the API running?"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_counter_is_found_before_anything_is_sent() {
+    let service = Service::start("").await;
+    let counter = Counter::Get { path: "/orders?ref={marker}".to_owned(), pointer: "/sum".to_owned() };
+    let target = Target { counter: Some(counter), ..target(&service) };
+    let error = run(&target, BOUNDS, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap_err();
+    assert!(error.to_string().contains("--at /sum points to nothing in its response"), "{error}");
+    assert_eq!(service.arrived(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_on_a_bad_day_is_not_accused() {
+    let moods = [Mood::Busy, Mood::Silent, Mood::CountsLate].map(|mood| {
+        tokio::spawn(async move {
+            let service = Service::start_in(mood, "").await;
+            failed(&probe(&target(&service)).await)
+        })
+    });
+    for mood in moods {
+        assert_eq!(mood.await.unwrap(), []);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_is_always_busy_is_not_accused() {
+    let service = Service::start("").await;
+    let limited =
+        Target { headers: vec![line("X-User", "ann"), line("X-Test", "limit")], ..target(&service) };
+    let limited = Target { provoke: Vec::new(), commands: Vec::new(), ..limited };
+    let bounds = Bounds { max_duration: Duration::from_secs(10), ..BOUNDS };
+    let report = run(&limited, bounds, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap();
+    assert_eq!(failed(&report), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn races_use_http2_where_it_is_spoken() {
+    for (broken, expected) in [("", vec![]), ("ICH-P08", vec!["ICH-P08"])] {
+        let service = Service::start(broken).await;
+        let report = probe(&Target { is_http2: true, ..target(&service) }).await;
+        assert_eq!(failed(&report).into_iter().map(|(id, _)| id).collect::<Vec<_>>(), expected);
+        assert!(report.is_http2 && 2 + 10 + 100 <= service.over_http2(), "{}", service.over_http2());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_that_is_asked_for_must_be_spoken() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = HttpUrl::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await);
+        }
+    });
+    let target = Target { url, is_http2: true, ..target(&Service::start("").await) };
+    let error = run(&target, BOUNDS, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap_err();
+    assert!(error.to_string().contains("does not speak HTTP/2"), "{error}");
 }

@@ -34,6 +34,7 @@ both_databases! {
         for round in 0..runs {
             let target = Target {
                 url: HttpUrl::parse(&format!("http://{}/", service.address)).unwrap(),
+                is_http2: false,
                 profile: Profile::Ichido,
                 method: "POST".to_owned(),
                 path: "/v1/bookmarks".to_owned(),

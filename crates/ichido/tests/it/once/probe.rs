@@ -101,6 +101,7 @@ fn target(address: SocketAddr, profile: Profile) -> Target {
     let conditions = [Condition::Slow, Condition::Fail, Condition::Limit, Condition::Large];
     Target {
         url: HttpUrl::parse(&url).unwrap(),
+        is_http2: false,
         profile,
         method: "POST".to_owned(),
         path: "/orders".to_owned(),
