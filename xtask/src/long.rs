@@ -52,11 +52,9 @@ pub fn soak(root: &Path) -> Result<(), String> {
     ] {
         // One test at a time: each has its own processes and database.
         let features: &[&str] = if package == "ichido-client" { &["--features", "queue"] } else { &[] };
-        let ignored: &[&str] = if suite == "once::probe" { &["--ignored"] } else { &[] };
         CommandLine::cargo(&["test", "--package", package, "--test", "it", suite])
             .and(features)
             .and(&["--", "--test-threads=1"])
-            .and(ignored)
             .env(name, value)
             .run(root)?;
     }
