@@ -40,7 +40,7 @@ pub(crate) struct H2Connection<S> {
 pub(crate) struct H2Race<S> {
     connection: Connection<S, Bytes>,
     /// Keeps the connection open.
-    _send: SendRequest<Bytes>,
+    send: SendRequest<Bytes>,
     streams: Vec<(ResponseFuture, SendStream<Bytes>, Bytes)>,
 }
 
@@ -96,7 +96,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> H2Connection<S> {
             streams.push((response, body, last));
         }
         drive(&mut self.connection, sleep(READ_BY_THEN)).await?;
-        Ok(H2Race { connection: self.connection, _send: self.send, streams })
+        Ok(H2Race { connection: self.connection, send: self.send, streams })
     }
 }
 
@@ -109,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> H2Race<S> {
         });
         // All are queued before the connection is polled again.
         let queued: Vec<_> = queued.collect();
-        let (connection, send) = (self.connection, self._send);
+        let (connection, send) = (self.connection, self.send);
         tokio::spawn(async move {
             // Each stream learns of an error by itself.
             drop(timeout_at(deadline, connection).await);

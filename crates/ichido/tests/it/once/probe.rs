@@ -56,7 +56,7 @@ fn answer(status: StatusCode, body: String) -> Response<Body> {
     response.body(Body::from(body)).unwrap()
 }
 
-/// ProbedNodes of one database, one for each guarantee.
+/// The nodes of one database, one for each guarantee.
 ///
 /// Time passes for all of them, as it does where they share the database's clock. The maintenance of a node that is ahead would
 /// delete the keys of the others.
