@@ -108,8 +108,9 @@ pub(crate) fn run() -> ExitCode {
     let matches = command.get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     out::set_view(cli.view);
-    // The demo reports each fault itself, as part of its scenario.
-    let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };
+    // These report faults themselves: the demo as part of its scenario, and judge beside its bar and in its result.
+    let reports_itself = matches!(cli.command, Command::Demo(_) | Command::Judge(_));
+    let usual = if reports_itself { LevelFilter::ERROR } else { LevelFilter::WARN };
     init_logging(cli.log.and_then(|level| level.parse().ok()).unwrap_or(usual));
     let ended = match cli.command {
         Command::Demo(args) => on_runtime(demo::run(args)),

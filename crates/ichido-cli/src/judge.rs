@@ -1,11 +1,13 @@
 //! `ichido judge`: has a model judge articles, in a batch under its rate limit.
 //!
 //! Guarantee: there is one judgement for each article, in order, also after Ctrl-C. One that could not be obtained is
-//! marked as a fallback, with the reason. Judgements are stored, and not paid for again until `--forget`. With
-//! `--deadline` the run ends in time. Logs contain no keys, prompts or responses.
+//! marked as a fallback, with the reason. If nothing could be judged, an earlier file stays. Judgements are stored, and
+//! not paid for again until `--forget`. With `--deadline` the run ends in time. Logs contain no keys, prompts or
+//! responses.
 //!
 //! `model` selects the model, `watch` shows progress, `export` sends metrics, `output` writes the judgements, and
-//! `forget` deletes stored ones. The prompts, the estimate before a run and its result are in [`ichido_llm::articles`].
+//! `forget` deletes stored ones and ends pauses. The prompts, the estimate before a run and its result are in
+//! [`ichido_llm::articles`].
 // Spec: B.
 
 mod args;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use ichido_core::settings::ConfigErrors;
 use ichido_llm::articles::plan::{Plan, PlanInputs};
 use ichido_llm::articles::{self, Article, Judgement, Profile, RunResult};
-use ichido_llm::judge::{Judge, JudgeEnd, JudgePause, KnownJudgements, Settings, SettingsError, Stop};
+use ichido_llm::judge::{Judge, JudgeEnd, KnownJudgements, Settings, SettingsError, Stop};
 use ichido_llm::models::Prompt;
 use ichido_server::admin::judgements;
 use serde_json::{Value, json};
@@ -52,8 +54,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if args.print_profile {
         return out::print(Profile::DEFAULT);
     }
-    if let Some(model) = &args.forget {
-        return forget::run(&args, model).await;
+    if let Some(model) = args.forget.as_ref().or(args.resume.as_ref()) {
+        return forget::run(&args, model.as_deref()).await;
     }
     let mut faults = ConfigErrors::default();
     let task = task(&args, &mut faults);
@@ -81,7 +83,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let judge = Judge::with_store(model, form, settings, &store, &judgements::topic(&name))
         .map_err(|error| Exit::invalid("--llm, --endpoint", error.to_string()))?;
     let known = judge.known(&task.prompts).await.map_err(|error| unreachable(&error.with_causes()))?;
-    let plan = make_plan(&args, &task, known, judge.paused());
+    let plan = make_plan(&args, &task, known, Some(&judge));
     match output {
         Some(output) if !args.dry_run => {
             let ended = ask(&args, task, &judge, (&name, began), &plan, output, &export).await;
@@ -100,13 +102,12 @@ fn task(args: &Args, faults: &mut ConfigErrors) -> Option<JudgeTask> {
     let settings = args.settings();
     if let Err(error) = settings.check() {
         let flags = match error {
-            SettingsError::Parallel { .. } => "--parallel",
             SettingsError::Interval { .. } => "--interval",
             _ => "--retries, --base-delay, --max-backoff",
         };
         faults.add(flags, error.to_string());
     }
-    if args.deadline.is_some_and(|deadline| deadline.is_zero()) {
+    if settings.deadline.is_some_and(|deadline| deadline <= settings.interval) {
         faults.add(
             "--deadline",
             "leaves no time for any call; pass a longer time such as 15m, or leave it out",
@@ -131,9 +132,15 @@ fn protected_files(args: &Args) -> Vec<&Path> {
     [args.articles.as_deref(), args.profile.as_deref(), store].into_iter().flatten().collect()
 }
 
-fn make_plan(args: &Args, task: &JudgeTask, known: KnownJudgements, pause: Option<JudgePause>) -> Plan {
+fn make_plan(
+    args: &Args,
+    task: &JudgeTask,
+    known: KnownJudgements,
+    judge: Option<&Judge<Judgement>>,
+) -> Plan {
     let Args { deadline, expect_latency: latency, max_output_tokens, price, .. } = *args;
-    let inputs = PlanInputs { deadline, latency, max_output_tokens, pause, price };
+    let (pause, learned_spacing) = (judge.and_then(Judge::paused), judge.and_then(Judge::learned_spacing));
+    let inputs = PlanInputs { deadline, latency, max_output_tokens, pause, learned_spacing, price };
     Plan::new(task.articles.len(), known, &task.settings, &inputs)
 }
 
@@ -164,9 +171,9 @@ async fn ask(
     let run = judge.run(task.prompts, &stop);
     let report = tokio::select! {
         report = run => report.map_err(|error| unreachable(&error.with_causes())),
-        signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Interrupted("stopped".to_owned()))),
+        signals = watch::signals(judge, &stop) => Err(signals.err().unwrap_or(Exit::Interrupted("stopped".to_owned()))),
         () = export.keep_current(judge) => Err(Exit::Interrupted("stopped".to_owned())),
-        () = watch::progress(judge, plan) => Err(Exit::Interrupted("stopped".to_owned())),
+        () = watch::progress(judge, plan, &task.articles, &stop) => Err(Exit::Interrupted("stopped".to_owned())),
     }?;
     let lines: Vec<Value> = task
         .articles
@@ -174,29 +181,28 @@ async fn ask(
         .zip(&report.outcomes)
         .map(|(article, outcome)| article.judged(outcome, &task.profile, model))
         .collect();
-    let path = match args.out.as_deref() {
-        Some(path) if !output.is_stdout() => path.display().to_string(),
-        _ => "standard output".to_owned(),
+    let (path, exists) = match args.out.as_deref() {
+        Some(path) if !output.is_stdout() => (path.display().to_string(), path.exists()),
+        _ => ("standard output".to_owned(), false),
     };
-    output.write(&lines).map_err(|error| {
-        Exit::Failed(format!(
-            "cannot write {path}: {error}; the judgements are stored, run the command again"
-        ))
-    })?;
-    let result = RunResult::new(&report, &task.profile, args.max_output_tokens, began.elapsed(), &path);
+    let took = began.elapsed();
+    let result = RunResult::new(&report, &task.profile, args.max_output_tokens, took, &path, exists);
+    if !result.is_kept() {
+        output.write(&lines).map_err(|error| {
+            Exit::Failed(format!(
+                "cannot write {path}: {error}; the judgements are stored, run the command again"
+            ))
+        })?;
+    }
     if args.json {
         out::print_line(json!({ "plan": plan.to_json(), "summary": result.to_json() }))?;
     } else {
         print(&result.render())?;
     }
+    if let Some(failure) = result.failure() {
+        return Err(Exit::Failed(failure));
+    }
     match &report.ended {
-        JudgeEnd::SetUp { code, why } => Err(Exit::Failed(format!(
-            "cannot call the model: {code}, {why}; check --endpoint, the model's name, the API key and the account's permissions, then run the command again"
-        ))),
-        JudgeEnd::CutOff { max_tokens } => Err(Exit::Failed(format!(
-            "the model's answers do not fit into {max_tokens} tokens; pass --max-output-tokens {} or more, then run the command again",
-            max_tokens.saturating_mul(2)
-        ))),
         JudgeEnd::Stopped => Err(Exit::Interrupted(format!(
             "stopped: {} of {} articles are judged; run the same command again to continue",
             result.judged(),

@@ -51,6 +51,10 @@ const MAX_CLOCKS_APART: Duration = Duration::from_mins(1);
 ///
 /// The next one follows only without a response for this long.
 const ASKING_RATE: PerSecond = PerSecond::clamped(1.0);
+/// A requested pause of this length or more applies to all calls, however seldom the destination refuses.
+///
+/// It is no refusal of the kind that comes at any rate: the destination says that it will accept nothing for a while.
+pub const LONG_PAUSE: Duration = Duration::from_secs(30);
 /// How long to wait before looking again whether an operator ended a pause.
 const OPERATOR_LOOK: Duration = Duration::from_secs(10);
 
@@ -88,6 +92,14 @@ impl Pace {
     pub fn limit(&self, settings: &PaceSettings) -> Option<PerSecond> {
         let limit = self.rate.limit(settings);
         if self.asking { Some(limit.map_or(ASKING_RATE, |limit| limit.slower(ASKING_RATE))) } else { limit }
+    }
+
+    /// Returns the pace without a pause and without what was learned, as an operator requests.
+    ///
+    /// If the destination requested a pause, one call probes it first.
+    #[must_use]
+    pub fn forgotten(self) -> Self {
+        Self { asking: self.asking, ..Self::NEW }
     }
 
     /// Returns the pace without a pause, as an operator requests.
@@ -229,8 +241,9 @@ impl Pace {
 
     /// Records that the call with the slot at `sent` was throttled (429, a throttling error).
     ///
-    /// The requested wait applies to all calls if the rate falls, or if nothing was accepted since the last pause; it
-    /// extends a pause, never shortens it. Otherwise it applies only to the refused message.
+    /// The requested wait applies to all calls if it is at least [`LONG_PAUSE`], if the rate falls, or if nothing was
+    /// accepted since the last pause; it extends a pause, never shortens it. Otherwise it applies only to the refused
+    /// message.
     #[must_use]
     pub fn on_throttled(
         self,
@@ -245,7 +258,7 @@ impl Pace {
         });
         let handed_out = pace.last_slot.max(now);
         let (rate, falls) = pace.rate.refused(settings, sent, handed_out, asked);
-        let is_heeded = falls || pace.asking;
+        let is_heeded = falls || pace.asking || retry_after.is_some_and(|pause| LONG_PAUSE <= pause);
         Self {
             rate,
             circuit: pace.circuit.step(&settings.circuit, now, CircuitEvent::Throttled { sent }),

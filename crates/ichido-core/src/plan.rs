@@ -1,7 +1,8 @@
 //! Estimates how long a batch takes, and what to change if that is too long.
 //!
 //! Guarantee: an estimate is one formula, `ceil(items / parallel) × (interval + latency) + retried × waits`, computed
-//! exactly and saturating, and never more than the time in which every item could use up all its retries. A proposal's
+//! exactly and saturating, never more than the time in which every item could use up all its retries, and never less
+//! than a known [pace](PlannedPace) needs for the first calls. A proposal's
 //! bad day fits its deadline, and no smaller change in the stated order does. It remains an estimate, and a bad day is
 //! not the worst one: latencies vary, and every item may be retried. [`may_start`], checked before every call, enforces
 //! a deadline by the clock.
@@ -43,6 +44,32 @@ pub struct BatchPlan<'a> {
     ///
     /// There are as many retries as waits.
     pub waits: &'a [Duration],
+    /// The limit on how fast calls start; `None` if there is none.
+    pub pace: Option<PlannedPace>,
+}
+
+/// How fast the calls of a batch start at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedPace {
+    /// The time between two calls.
+    pub spacing: Duration,
+    /// Whether it halves each second, as at a destination that has not refused yet.
+    pub is_rising: bool,
+}
+
+impl PlannedPace {
+    /// Returns the time in which this many calls start.
+    fn takes(mut self, mut calls: u64) -> Duration {
+        const SECOND: Duration = Duration::from_secs(1);
+        let mut before = Duration::ZERO;
+        while self.is_rising && SECOND < times(self.spacing, calls) {
+            let started = SECOND.as_nanos().checked_div(self.spacing.as_nanos()).unwrap_or_default();
+            calls = calls.saturating_sub(u64::try_from(started).unwrap_or(u64::MAX));
+            before = before.saturating_add(SECOND);
+            self.spacing /= 2;
+        }
+        before.saturating_add(times(self.spacing, calls))
+    }
 }
 
 /// The share of items that is retried, and how often each.
@@ -108,7 +135,7 @@ impl Assumptions {
 }
 
 /// How long a batch takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// When nothing goes wrong.
     pub best: Duration,
@@ -143,6 +170,7 @@ impl Estimate {
 ///     interval: Duration::from_millis(2_500),
 ///     latency: Duration::from_secs(5),
 ///     waits: &waits,
+///     pace: None,
 /// };
 /// let estimate = estimate(&articles, &Assumptions::DEFAULT);
 /// assert_eq!(estimate.best, Duration::from_secs(450));
@@ -167,7 +195,8 @@ pub fn estimate_with(batch: &BatchPlan<'_>, assumption: &Assumption) -> Duration
     let Some(others) = batch.items.checked_sub(1) else { return Duration::ZERO };
     let calls = first_call.saturating_add(times(batch.latency, retries as u64));
     let spread = from_nanos(times(calls, others).as_nanos() / u128::from(batch.parallel.get()));
-    in_sequence.min(spread.saturating_add(calls).saturating_add(waits))
+    let paced = batch.pace.map_or(Duration::ZERO, |pace| pace.takes(batch.items));
+    in_sequence.min(spread.saturating_add(calls).saturating_add(waits)).max(paced)
 }
 
 /// Returns how many of the items finish within `left`; the rest get their fallback.

@@ -38,6 +38,8 @@ pub use report::RunResult;
 pub const MAX_ARTICLES: usize = 100_000;
 /// Maximum length of a line, in bytes.
 pub const MAX_LINE_BYTES: usize = 256 << 10;
+/// What some programs write before UTF-8.
+const BOM: &[u8] = "\u{feff}".as_bytes();
 /// Maximum number of problems reported for one file.
 const MAX_PROBLEMS: usize = 20;
 /// Default maximum number of tokens of an answer.
@@ -58,11 +60,22 @@ pub struct Article {
 
 impl Article {
     fn parse(line: usize, bytes: &[u8]) -> Result<Self, String> {
-        let members: Map<String, Value> = serde_json::from_slice(bytes).map_err(|error| {
-            format!(
-                "it is not a JSON object: column {}; write {{\"title\": …, \"url\": …, \"description\": …}}",
-                error.column()
-            )
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            format!("it is not UTF-8 at byte {}; convert the file", error.valid_up_to() + 1)
+        })?;
+        if text.starts_with('[') {
+            return Err("it is a JSON array; write one object per line, as `jq -c '.[]'` does".to_owned());
+        }
+        let members: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+            let why = if error.is_eof() {
+                "the line ends too early; write each object on one line, as `jq -c .` does".to_owned()
+            } else {
+                format!(
+                    "column {}; write {{\"title\": …, \"url\": …, \"description\": …}}",
+                    error.column().max(1)
+                )
+            };
+            format!("it is not a JSON object: {why}")
         })?;
         let article = Self { line, members };
         let says = |member| article.text(member).is_some_and(|text| !text.trim().is_empty());
@@ -103,9 +116,6 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigE
         let end = match read {
             Err(error) => Some(format!("it cannot be read: {error}")),
             Ok(0) => break,
-            Ok(_) if MAX_LINE_BYTES < bytes.trim_ascii_end().len() => {
-                Some(format!("it is longer than {MAX_LINE_BYTES} bytes; the rest of the file is not read"))
-            }
             Ok(_) if articles.len() == MAX_ARTICLES => {
                 Some(format!("there are more than {MAX_ARTICLES} articles; split the file"))
             }
@@ -115,10 +125,18 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigE
             faults.add(format!("{name}:{number}"), what);
             break;
         }
-        if bytes.trim_ascii().is_empty() {
+        let text = bytes.strip_prefix(BOM).filter(|_| number == 1).unwrap_or(&bytes).trim_ascii();
+        if text.is_empty() {
             continue;
         }
-        articles.extend(faults.check(&format!("{name}:{number}"), Article::parse(number, &bytes)));
+        let article = if MAX_LINE_BYTES < bytes.len() && !bytes.ends_with(b"\n") {
+            // An error appears again at the next line.
+            drop(lines.skip_until(b'\n'));
+            Err(format!("it is longer than {MAX_LINE_BYTES} bytes; shorten the article"))
+        } else {
+            Article::parse(number, text)
+        };
+        articles.extend(faults.check(&format!("{name}:{number}"), article));
         if faults.0.len() == MAX_PROBLEMS {
             break;
         }
@@ -158,8 +176,33 @@ mod tests {
         assert_eq!(places, ["a:2", "a:3", "a:4", "a:5"]);
         assert!(!format!("{found:?}").contains("not json"), "the input is not repeated");
         assert_eq!(faults("\n\n")[0].place, "a");
-        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(MAX_LINE_BYTES));
-        assert!(faults(&long)[0].what.contains("longer than"));
+        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(5 * MAX_LINE_BYTES));
+        let found = faults(&format!("{long}\n{{\"title\":\"A\"}}\n{long}"));
+        let places: Vec<_> = found.iter().map(|fault| fault.place.as_str()).collect();
+        assert_eq!(places, ["a:1", "a:3"], "reading goes on at the next line");
+        assert!(found[0].what.contains("longer than"));
         assert_eq!(faults(&"junk\n".repeat(100)).len(), MAX_PROBLEMS);
+    }
+
+    #[test]
+    fn invalid_line_is_reported_with_its_cause() {
+        let fault = |bytes: &[u8]| read(bytes, "a").unwrap_err().0[0].what.clone();
+        for (bytes, cause) in [
+            (&b"{\"title\":\"A"[..], "the line ends too early"),
+            (b"{\n\"title\": \"A\"\n}\n", "the line ends too early"),
+            (b"[{\"title\":\"A\"}]", "it is a JSON array; write one object per line, as `jq -c '.[]'` does"),
+            (b"{\"title\":\"\xff\"}", "it is not UTF-8 at byte 11"),
+            (b"\xff\xfe{\0", "it is not UTF-8 at byte 1"),
+            (b"{\"title\" \"A\"}", "column 10"),
+            (b"7", "column 1"),
+        ] {
+            assert!(fault(bytes).contains(cause), "{cause}: {}", fault(bytes));
+        }
+        let marked = "\u{feff}{\"title\":\"A\"}\n";
+        assert_eq!(
+            read(marked.as_bytes(), "a").unwrap().len(),
+            1,
+            "a byte order mark is no part of the line"
+        );
     }
 }

@@ -54,6 +54,7 @@ mod attempt;
 mod batch;
 mod counts;
 mod endpoints;
+mod given_up;
 mod next;
 mod outcome;
 mod pause;
@@ -61,14 +62,16 @@ mod settings;
 mod stop;
 
 pub use counts::{CallMetrics, Counts, RETRY_RATIO, describe_metrics};
-pub use endpoints::paced_model;
+pub use endpoints::{EndpointStatus, paced_model};
 pub use outcome::{FallbackReason, JudgeEnd, JudgeReport, JudgedAnswer, Outcome};
 pub use pause::JudgePause;
 pub use settings::{Settings, SettingsError, limits};
 pub use stop::Stop;
 
+use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ichido::worker::pacing::Clock;
 use ichido_core::digest::Digest;
@@ -79,9 +82,10 @@ use serde::de::DeserializeOwned;
 
 use crate::models::{AnswerForm, Model, Prompt};
 use answers::AnswerStore;
-use attempt::{Asker, RequestedWait};
+use attempt::Asker;
 use batch::BatchRun;
 use endpoints::EndpointPool;
+use given_up::GivenUpItems;
 
 /// Asks a model many questions and deserializes its answers as `T`.
 pub struct Judge<T> {
@@ -106,14 +110,12 @@ pub struct KnownJudgements {
 }
 
 impl KnownJudgements {
-    /// Assumes that nothing was asked before.
+    /// Assumes that nothing was asked before. A question that appears several times counts once.
     pub fn unasked(prompts: &[Prompt]) -> Self {
-        Self {
-            answered: 0,
-            missing: prompts.len(),
-            tokens: prompts.iter().map(Prompt::tokens).sum(),
-            lost: 0,
-        }
+        let mut seen = HashSet::new();
+        let asked = prompts.iter().filter(|prompt| seen.insert((&prompt.system, &prompt.user)));
+        let tokens: Vec<u64> = asked.map(Prompt::tokens).collect();
+        Self { answered: 0, missing: tokens.len(), tokens: tokens.iter().sum(), lost: 0 }
     }
 }
 
@@ -149,8 +151,8 @@ impl<T: DeserializeOwned> Judge<T> {
         let settings = settings.checked(&*model)?;
         let metrics = CallMetrics::new(model.name(), store);
         let endpoints = EndpointPool::new(&*model, settings.pace, store, &clock);
-        let requested_wait = RequestedWait::default();
-        let asker = Asker { model, settings, answers, endpoints, clock, metrics, requested_wait };
+        let given_up = GivenUpItems::default();
+        let asker = Asker { model, settings, answers, endpoints, clock, metrics, given_up };
         let schema = form.schema().to_string();
         Ok(Self { asker: Arc::new(asker), form: Arc::new(form), schema, reads: PhantomData })
     }
@@ -191,7 +193,22 @@ impl<T: DeserializeOwned> Judge<T> {
 
     /// Returns the pause that holds back every call, as far as is known here; `None` if some call could be made.
     pub fn paused(&self) -> Option<JudgePause> {
-        self.asker.endpoints.paused().max(self.asker.requested_wait.left()).map(JudgePause::new)
+        self.asker.endpoints.paused()
+    }
+
+    /// Returns what is known here of each endpoint.
+    pub fn endpoints(&self) -> Vec<EndpointStatus> {
+        self.asker.endpoints.status()
+    }
+
+    /// Returns the time between two calls that was learned from refusals, if every endpoint refused too many.
+    pub fn learned_spacing(&self) -> Option<Duration> {
+        self.asker.endpoints.learned_spacing()
+    }
+
+    /// Takes the items that were given up since the last time, by the index of their prompt.
+    pub fn take_given_up(&self) -> Vec<(usize, FallbackReason)> {
+        self.asker.given_up.take()
     }
 
     /// Returns the counts of all runs of this judge so far.

@@ -5,10 +5,11 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use ichido_core::retry::{Retry, Schedule};
 use ichido_llm::articles::plan::Price;
 use ichido_llm::articles::{DEFAULT_OUTPUT_TOKENS, OUTPUT_TOKENS};
-use ichido_llm::judge::Settings;
+use ichido_llm::judge::{Settings, limits};
 use ichido_server::config::DEFAULT_URL;
 
 use ichido_llm::seconds;
@@ -21,7 +22,8 @@ Each line of ARTICLES is a JSON object with title, url or description, and any o
 judgement: label, confidence, reason, model, time; or \"fallback\": true and the reason if it could not be judged.
 
 Judgements are stored by model, profile and article. Running the same command again, also after Ctrl-C or a crash, asks only for missing \
-ones. A fallback counts as missing. --forget deletes them, and ends a pause that the provider asked for, after it has shown what and asked.
+ones. A fallback counts as missing. --forget deletes them after it has shown what and asked. --resume deletes nothing: it ends a pause that \
+the provider asked for, and forgets the slow pace that its refusals led to; a run that waits goes on.
 
 An answer that does not fit into --max-output-tokens is asked for once more with twice as many. The reasoning of a model counts; it is \
 asked to reason little if it can be.
@@ -45,7 +47,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Articles, one JSON object per line; - is standard input
-    #[arg(value_name = "ARTICLES", required_unless_present_any = ["forget", "print_profile"])]
+    #[arg(value_name = "ARTICLES", required_unless_present_any = ["forget", "resume", "print_profile"])]
     pub(super) articles: Option<PathBuf>,
 
     /// Profile with interests and label criteria [default: built in]
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     pub(super) profile: Option<PathBuf>,
 
     /// File for the judgements; - is standard output
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["plan_only", "dry_run", "forget", "print_profile"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["plan_only", "dry_run", "forget", "resume", "print_profile"])]
     pub(super) out: Option<PathBuf>,
 
     /// Model: openai:MODEL, anthropic:MODEL or bedrock:MODEL
@@ -69,8 +71,8 @@ pub(crate) struct Args {
     pub(super) deadline: Option<Duration>,
 
     /// Maximum number of concurrent calls
-    #[arg(long, value_name = "COUNT", default_value = "2", env = "BEDROCK_MAX_PARALLEL")]
-    pub(super) parallel: NonZeroU32,
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=i64::from(limits::MAX_PARALLEL)), env = "BEDROCK_MAX_PARALLEL")]
+    pub(super) parallel: u32,
 
     /// Delay before each article's first call, in seconds
     #[arg(long, value_name = "TIME", default_value = "2.5", value_parser = seconds::parse, env = "BEDROCK_REQUEST_INTERVAL")]
@@ -125,15 +127,19 @@ pub(crate) struct Args {
     pub(super) dry_run: bool,
 
     /// Delete stored judgements, of one model or of all, after asking
-    #[arg(long, value_name = "MODEL", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["plan_only", "dry_run", "articles"])]
-    pub(super) forget: Option<String>,
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["plan_only", "dry_run", "articles"])]
+    pub(super) forget: Option<Option<String>>,
+
+    /// End the provider's pause and slow pace, of one model or of all
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["plan_only", "dry_run", "articles", "forget"])]
+    pub(super) resume: Option<Option<String>>,
 
     /// Do not ask before deleting
     #[arg(long, requires = "forget")]
     pub(super) yes: bool,
 
     /// Print the built-in profile as a starting point
-    #[arg(long, conflicts_with_all = ["plan_only", "dry_run", "articles", "forget"])]
+    #[arg(long, conflicts_with_all = ["plan_only", "dry_run", "articles", "forget", "resume"])]
     pub(super) print_profile: bool,
 
     /// Store URL: sqlite:FILE or postgres://…
@@ -154,11 +160,35 @@ impl Args {
         let attempts = NonZeroU32::new(self.retries.saturating_add(1)).unwrap_or(NonZeroU32::MIN);
         let schedule = Schedule::Exponential { base: self.base_delay, factor: 2, cap: self.max_backoff };
         Settings {
-            parallel: self.parallel,
+            parallel: NonZeroU32::new(self.parallel).unwrap_or(NonZeroU32::MIN),
             interval: self.interval,
             retry: Retry { schedule, max_attempts: attempts, ..Retry::LLM },
             deadline: self.deadline.map(|deadline| deadline.saturating_sub(WRITE_WITHIN.min(deadline / 10))),
             ..Settings::DEFAULT
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    #[test]
+    fn model_to_forget_or_resume_is_not_empty() {
+        let parse = |args: &[&str]| {
+            let command = Args::augment_args(clap::Command::new("judge").no_binary_name(true));
+            command.try_get_matches_from(args).and_then(|matches| Args::from_arg_matches(&matches))
+        };
+        for flag in ["--forget", "--resume"] {
+            // A variable that is not set would otherwise mean all models.
+            assert!(parse(&[flag, ""]).is_err());
+            let args = parse(&[flag]).unwrap();
+            assert_eq!(args.forget.or(args.resume), Some(None));
+            let args = parse(&[flag, "gpt-5-mini"]).unwrap();
+            assert_eq!(args.forget.or(args.resume), Some(Some("gpt-5-mini".to_owned())));
+        }
+        assert!(parse(&["--forget", "--resume"]).is_err());
     }
 }

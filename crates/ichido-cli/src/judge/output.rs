@@ -26,6 +26,9 @@ impl Output {
         if target.as_os_str() == STDOUT {
             return Ok(Self::Stdout);
         }
+        if target == Path::new("/dev/stdout") {
+            return Err(format!("pass {STDOUT} for standard output"));
+        }
         PartFile::create(target, protected).map(Self::File)
     }
 

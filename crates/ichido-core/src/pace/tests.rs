@@ -235,6 +235,30 @@ fn a_retry_after_pauses_every_node() {
     assert_eq!(pace.paused_until, after(30_000));
 }
 
+/// Nothing is accepted for two hours, so asking for other messages meanwhile only annoys.
+#[test]
+fn a_long_retry_after_pauses_every_node_at_the_first_refusal() {
+    let busy = paced(10.0).on_success(&SETTINGS, NOW, count(1_000));
+    let pause = |wait| refused(busy, 1, after(100), Some(wait)).stopped(&SETTINGS, after(100));
+    assert_eq!(pause(LONG_PAUSE), Some((after(30_100), PauseReason::Paused)));
+    assert_eq!(pause(LONG_PAUSE.saturating_sub(Duration::from_millis(1))), None, "it may come at any rate");
+    let hour = SETTINGS.max_pause;
+    assert_eq!(pause(2 * hour), Some((after(100).plus(hour), PauseReason::Paused)));
+    let pace = refused(busy, 1, after(100), Some(2 * hour));
+    assert!(close_to(per_second(&pace), per_second(&busy)), "the pace itself was not too fast: {pace:?}");
+    // Afterwards one call asks.
+    let (_, grant) = pace.reserve(&SETTINGS, after(100).plus(hour), count(9));
+    assert_eq!(slots(grant).count(), 1);
+}
+
+#[test]
+fn an_operator_can_end_a_pause_with_all_that_was_learned() {
+    let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::from_secs(30))).forgotten();
+    assert_eq!((pace.stopped(&SETTINGS, NOW), pace.rate.limit(&SETTINGS)), (None, None));
+    let (_, grant) = pace.reserve(&SETTINGS, NOW, count(9));
+    assert_eq!(slots(grant).count(), 1, "one call asks first");
+}
+
 #[test]
 fn after_a_pause_the_nodes_come_back_one_by_one() {
     let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::from_secs(30)));

@@ -24,6 +24,7 @@ fn articles() -> BatchPlan<'static> {
         interval: Duration::from_millis(2_500),
         latency: secs(5),
         waits: &WAITS,
+        pace: None,
     }
 }
 
@@ -67,6 +68,25 @@ fn empty_batch_plans_zero_and_overflow_saturates() {
         ..articles()
     };
     assert_eq!(estimate_with(&endless, &BAD_DAY), Duration::MAX);
+}
+
+/// A run cannot be faster than its pace, however many are in parallel.
+#[test]
+fn batch_takes_no_less_than_its_pace_needs() {
+    let pace = |spacing, is_rising| {
+        let pace = Some(PlannedPace { spacing: Duration::from_millis(spacing), is_rising });
+        let batch = BatchPlan { items: 1_000, parallel: parallel(1_000), pace, ..articles() };
+        estimate_with(&batch, &Assumption::BEST)
+    };
+    assert_eq!(pace(1, false), Duration::from_millis(7_500), "the pace is not what delays it");
+    assert_eq!(pace(500, false), secs(500));
+    // 20, 40, 80, 160 and 320 in five seconds, and 380 of 640 in the sixth.
+    assert_eq!(pace(50, true), Duration::from_millis(7_500));
+    // 1, 2, 4 … 256 in nine seconds, and 489 of 512 in the tenth.
+    assert_eq!(pace(1_000, true).as_secs(), 9);
+    let slow = BatchPlan { pace: Some(PlannedPace { spacing: secs(10), is_rising: false }), ..articles() };
+    let tuned = propose(&slow, &BAD_DAY, &TuningLimits::DEFAULT, secs(600));
+    assert!(matches!(tuned, Proposal::FewerItems { items: 60, .. }), "{tuned:?}");
 }
 
 /// With many in parallel the waits overlap, so adding them up would be absurd.
@@ -151,7 +171,7 @@ proptest! {
         latency in any_millis(10_000),
         left in any_millis(u64::MAX),
     ) {
-        let batch = BatchPlan { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS };
+        let batch = BatchPlan { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS, pace: None };
         let fit = items_that_fit(&batch, &BAD_DAY, left);
         assert!(fit <= items);
         assert!(estimate_with(&BatchPlan { items: fit, ..batch }, &BAD_DAY) <= left);
@@ -170,7 +190,8 @@ proptest! {
         retries in 0..=4_usize,
         within in any_millis(1_200_000),
     ) {
-        let batch = BatchPlan { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS[..retries] };
+        let (parallel_items, waits) = (parallel(at_a_time), &WAITS[..retries]);
+        let batch = BatchPlan { items, parallel: parallel_items, interval, latency, waits, pace: None };
         let with = |tuning: Tuning| estimate_with(
             &BatchPlan {
                 parallel: tuning.parallel,

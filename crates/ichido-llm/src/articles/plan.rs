@@ -9,11 +9,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ichido_core::plan::{
-    Assumption, Assumptions, BatchPlan, Estimate, Proposal, Tuning, TuningLimits, estimate, propose,
+    Assumption, Assumptions, BatchPlan, Estimate, PlannedPace, Proposal, Tuning, TuningLimits, estimate,
+    propose,
 };
 use serde_json::{Value, json};
 
-use crate::judge::{JudgePause, KnownJudgements, Settings};
+use crate::judge::{JudgePause, KnownJudgements, Settings, limits};
 use crate::seconds::format_duration;
 
 /// The estimated time and cost of a run.
@@ -30,6 +31,10 @@ pub struct Plan {
     takes: Estimate,
     deadline: Option<(Duration, Proposal)>,
     max_output_tokens: u32,
+    /// The maximum number of answers to one article that may be billed, after the first.
+    answers_again: u64,
+    /// The time between two calls that was learned from refusals.
+    learned_spacing: Option<Duration>,
     pause: Option<JudgePause>,
     price: Option<Price>,
 }
@@ -70,6 +75,8 @@ pub struct PlanInputs {
     pub max_output_tokens: u32,
     /// The pause that the provider asked an earlier run for, if it has not ended.
     pub pause: Option<JudgePause>,
+    /// The time between two calls that earlier runs learned from refusals.
+    pub learned_spacing: Option<Duration>,
     /// The price of the model, if it is known.
     pub price: Option<Price>,
 }
@@ -77,27 +84,35 @@ pub struct PlanInputs {
 impl Plan {
     /// Estimates a run.
     pub fn new(articles: usize, known: KnownJudgements, settings: &Settings, inputs: &PlanInputs) -> Self {
-        let PlanInputs { latency, max_output_tokens, pause, price, .. } = *inputs;
+        let PlanInputs { latency, max_output_tokens, pause, learned_spacing, price, .. } = *inputs;
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let items = u64::try_from(known.missing).unwrap_or(u64::MAX);
         let parallel = at_a_time(settings.parallel, items);
-        let batch = BatchPlan { items, parallel, interval: settings.interval, latency, waits: &waits };
+        let starts_slowly = limits::PARALLEL_FEW < settings.parallel.get();
+        let start = settings.pace.rate_start.filter(|_| starts_slowly);
+        let start = start.map(|rate| PlannedPace { spacing: rate.spacing(), is_rising: true });
+        let pace = learned(learned_spacing).or(start);
+        let batch = BatchPlan { items, parallel, interval: settings.interval, latency, waits: &waits, pace };
         let assumptions = Assumptions::DEFAULT;
-        let paused = pause.map_or(Duration::ZERO, |pause| pause.left);
+        // How much later it ends on a bad day.
+        let paused = after(pause, Estimate::default()).bad_day;
         let fits = |within: Duration| {
             let left = within.saturating_sub(paused);
             (within, propose(&batch, &assumptions.bad_day, &TuningLimits::DEFAULT, left))
         };
+        let retries = u64::try_from(waits.len()).unwrap_or(u64::MAX);
         Self {
             articles,
             known,
             parallel,
             interval: settings.interval,
             latency,
-            takes: estimate(&batch, &assumptions).after(paused),
+            takes: after(pause, estimate(&batch, &assumptions)),
             deadline: inputs.deadline.map(fits),
             waits,
             max_output_tokens,
+            answers_again: retries.saturating_add(u64::from(settings.answer_retries)).saturating_add(1),
+            learned_spacing,
             pause,
             price,
         }
@@ -111,29 +126,44 @@ impl Plan {
             interval: self.interval,
             latency: latency.unwrap_or(self.latency),
             waits: &self.waits,
+            pace: learned(self.learned_spacing),
         };
         estimate(&batch, &Assumptions::DEFAULT)
     }
 
-    fn tokens_out(&self) -> u64 {
-        u64::from(self.max_output_tokens)
-            .saturating_mul(u64::try_from(self.known.missing).unwrap_or(u64::MAX))
+    /// Returns the tokens in and out, and their cost, if each article is asked once.
+    fn once(&self) -> (u64, u64, Option<f64>) {
+        let missing = u64::try_from(self.known.missing).unwrap_or(u64::MAX);
+        self.priced(self.known.tokens, missing.saturating_mul(u64::from(self.max_output_tokens)))
     }
 
-    fn cost(&self) -> Option<f64> {
+    /// Returns the same if each article needs all its retries, and its first answer is cut off. All later ones may then
+    /// have twice as many tokens, and a call without an answer may be billed.
+    fn at_most(&self) -> (u64, u64, Option<f64>) {
+        let (input, output, _) = self.once();
+        let again = self.answers_again;
+        let output = output.saturating_mul(again.saturating_mul(2).saturating_add(1));
+        self.priced(input.saturating_mul(again.saturating_add(1)), output)
+    }
+
+    fn priced(&self, input: u64, output: u64) -> (u64, u64, Option<f64>) {
         const MILLION: f64 = 1e6;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let cost = |price: Price| {
-            (self.known.tokens as f64 * price.input + self.tokens_out() as f64 * price.output) / MILLION
-        };
-        self.price.map(cost)
+        let cost = |price: Price| (input as f64 * price.input + output as f64 * price.output) / MILLION;
+        (input, output, self.price.map(cost))
     }
 
     /// Renders the plan for people.
     pub fn render(&self) -> String {
-        let KnownJudgements { answered, missing, tokens, lost } = self.known;
-        let mut text =
-            format!("{}: {answered} already judged, {missing} to judge\n", counted(self.articles, "article"));
+        let KnownJudgements { answered, missing, lost, .. } = self.known;
+        let duplicates = match self.articles.saturating_sub(answered).saturating_sub(missing) {
+            0 => String::new(),
+            count => format!(", {}", counted(count, "duplicate")),
+        };
+        let mut text = format!(
+            "{}: {answered} already judged, {missing} to judge{duplicates}\n",
+            counted(self.articles, "article")
+        );
         if missing == 0 {
             return text;
         }
@@ -150,7 +180,14 @@ impl Plan {
             }
         );
         if let Some(pause) = &self.pause {
-            _ = writeln!(text, "{pause} by the provider, which the times include");
+            _ = writeln!(text, "{pause}; the times include it");
+        }
+        if let Some(spacing) = self.learned_spacing {
+            let spacing = format_duration(spacing);
+            _ = writeln!(
+                text,
+                "at most one call every {spacing}, because the provider refused more; --resume forgets that"
+            );
         }
         let Estimate { best, likely, bad_day } = self.takes;
         for (name, takes, assumption) in [
@@ -158,12 +195,13 @@ impl Plan {
             ("likely", likely, Assumption::LIKELY),
             ("bad day", bad_day, Assumption::BAD_DAY),
         ] {
-            _ = writeln!(text, "  {name:<7}{:>8}  {}", format_duration(takes), self.assumed(&assumption));
+            _ = writeln!(text, "  {name:<7} {:>7}  {}", format_duration(takes), self.assumed(&assumption));
         }
-        _ = write!(text, "about {tokens} tokens in, at most {} out", self.tokens_out());
-        match self.cost() {
-            Some(cost) => _ = writeln!(text, ": {cost:.2} at most, without retries"),
-            None => text.push('\n'),
+        for ((input, output, cost), when) in
+            [(self.once(), "if each is asked once"), (self.at_most(), "with all retries")]
+        {
+            let cost = cost.map_or_else(String::new, |cost| format!(": {cost:.2}"));
+            _ = writeln!(text, "about {input} tokens in, at most {output} out {when}{cost}");
         }
         if 0 < lost {
             _ = writeln!(
@@ -172,7 +210,7 @@ impl Plan {
             );
         }
         if let Some((within, proposal)) = &self.deadline {
-            _ = writeln!(text, "{}", deadline(*within, proposal));
+            _ = writeln!(text, "{}", deadline(*within, proposal, self.pause.as_ref()));
         }
         text
     }
@@ -196,13 +234,15 @@ impl Plan {
     /// Renders the plan as JSON. Times are in seconds.
     pub fn to_json(&self) -> Value {
         let Estimate { best, likely, bad_day } = self.takes;
+        let ((tokens, once, cost), (max_in, max_out, max_cost)) = (self.once(), self.at_most());
         json!({
             "articles": self.articles,
             "judged_before": self.known.answered,
             "to_ask": self.known.missing,
             "seconds": { "best": best.as_secs_f64(), "likely": likely.as_secs_f64(), "bad_day": bad_day.as_secs_f64() },
-            "tokens": { "in": self.known.tokens, "max_out": self.tokens_out() },
-            "max_cost": self.cost(),
+            "tokens": { "in": tokens, "out": once, "max_in": max_in, "max_out": max_out },
+            "cost": cost,
+            "max_cost": max_cost,
             "possibly_billed": self.known.lost,
             "paused_until": self.pause.map(|pause| pause.until.to_string()),
             "deadline": self.deadline.as_ref().map(|(within, proposal)| json!({
@@ -212,6 +252,15 @@ impl Plan {
             })),
         })
     }
+}
+
+/// Returns the estimate of a batch that starts after a pause.
+fn after(pause: Option<JudgePause>, takes: Estimate) -> Estimate {
+    pause.map_or(takes, |pause| pause.delays(takes))
+}
+
+fn learned(spacing: Option<Duration>) -> Option<PlannedPace> {
+    spacing.map(|spacing| PlannedPace { spacing, is_rising: false })
 }
 
 /// Returns how many are asked at a time: no more than there are.
@@ -225,16 +274,20 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-fn deadline(within: Duration, proposal: &Proposal) -> String {
+fn deadline(within: Duration, proposal: &Proposal, pause: Option<&JudgePause>) -> String {
+    let is_paused_beyond = pause.is_some_and(|pause| within <= pause.left);
     let within = format_duration(within);
     match proposal {
+        _ if is_paused_beyond => {
+            format!("the pause ends after the deadline of {within}; pass a longer --deadline")
+        }
         Proposal::AsItIs => format!("a bad day fits into {within}"),
         Proposal::Change(tuning) => {
             format!("a bad day does not fit into {within}, but does with {}", flags(tuning))
         }
         Proposal::FewerItems { items: 0, .. } => {
             format!(
-                "{within} is not enough for one article on a bad day, with any settings; pass a later --deadline"
+                "{within} is not enough for one article on a bad day, with any settings; pass a longer --deadline"
             )
         }
         Proposal::FewerItems { tuning, items } => format!(
@@ -252,7 +305,7 @@ fn flags(tuning: &Tuning) -> String {
 
 fn proposed(proposal: &Proposal) -> Option<Value> {
     let (tuning, items) = match proposal {
-        Proposal::AsItIs => return None,
+        Proposal::AsItIs | Proposal::FewerItems { items: 0, .. } => return None,
         Proposal::Change(tuning) => (tuning, None),
         Proposal::FewerItems { tuning, items } => (tuning, Some(items)),
     };
@@ -276,6 +329,7 @@ mod tests {
         latency: Duration::from_secs(5),
         max_output_tokens: 200,
         pause: None,
+        learned_spacing: None,
         price: None,
     };
 
@@ -352,12 +406,50 @@ mod tests {
                 text.contains("is not enough for one article") && !text.contains("and 0 articles"),
                 "{text}"
             );
+            assert!(text.contains("pass a longer --deadline"), "{text}");
+            assert_eq!(plan(&Settings::DEFAULT, inputs).to_json()["deadline"]["proposal"], Value::Null);
         }
     }
 
     #[test]
+    fn plan_includes_the_pace_of_the_provider() {
+        let fast = Settings { interval: Duration::ZERO, ..parallel(1_000) };
+        let inputs = PlanInputs { latency: Duration::from_millis(100), ..INPUTS };
+        // 20, 40, 80, 160 and 320 in five seconds, and 380 of 640 in the sixth.
+        assert_eq!(plan_of(1_000, &fast, inputs).takes.best, Duration::from_micros(5_593_750));
+        let inputs = PlanInputs { learned_spacing: Some(Duration::from_secs(10)), ..INPUTS };
+        let plan = plan(&Settings::DEFAULT, inputs);
+        assert_eq!(plan.takes.best, Duration::from_mins(20));
+        assert!(plan.render().contains("at most one call every 10s, because the provider refused more"));
+        assert_eq!(plan.of(60, None).best, Duration::from_mins(10));
+    }
+
+    #[test]
+    fn duplicates_are_counted_and_planned_once() {
+        let prompt = |user: &str| crate::models::Prompt {
+            system: None,
+            user: user.to_owned(),
+            max_tokens: 50,
+            form: None,
+        };
+        let known = KnownJudgements::unasked(&["a", "b", "a", "a", "b"].map(prompt));
+        let text = Plan::new(5, known, &Settings::DEFAULT, &INPUTS).render();
+        assert!(
+            text.starts_with("5 articles: 0 already judged, 2 to judge, 3 duplicates\n2 at a time"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn long_times_do_not_touch_their_names() {
+        let text = plan_of(100_000, &parallel(1), INPUTS).render();
+        assert!(text.lines().any(|line| line.starts_with("  bad day 3")), "{text}");
+    }
+
+    #[test]
     fn plan_includes_a_pause_that_has_not_ended() {
-        let pause = JudgePause { until: Timestamp::from_secs(1_763_552_520), left: Duration::from_mins(40) };
+        let (until, left) = (Timestamp::from_secs(1_763_552_520), Duration::from_mins(40));
+        let pause = JudgePause { until, left, requested: None };
         let inputs = PlanInputs { pause: Some(pause), deadline: Some(Duration::from_mins(45)), ..INPUTS };
         let plan = plan(&Settings::DEFAULT, inputs);
         let text = plan.render();
@@ -369,14 +461,29 @@ mod tests {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert_eq!(plan.to_json()["paused_until"], "2025-11-19T11:42:00Z");
+        let pause =
+            JudgePause { left: Duration::from_hours(1), requested: Some(Duration::from_hours(2)), ..pause };
+        let inputs = PlanInputs { pause: Some(pause), ..inputs };
+        let text = self::plan(&Settings::DEFAULT, inputs).render();
+        for line in ["  likely   1h 09m", "  bad day  2h 17m", "the pause ends after the deadline of 45m 00s"]
+        {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 
     #[test]
-    fn price_adds_the_maximum_cost() {
+    fn price_adds_the_cost_with_and_without_all_retries() {
         let price = Price { input: 3.0, output: 15.0 };
-        // 84,000 tokens in and 24,000 out.
         let plan = plan(&Settings::DEFAULT, PlanInputs { price: Some(price), ..INPUTS });
-        assert!(plan.render().contains(": 0.61 at most"), "{}", plan.render());
-        assert_eq!(plan.to_json()["max_cost"], json!(0.612));
+        // One answer of 200 tokens is cut off. Four retries and two for unusable answers follow, so seven may have 400.
+        let lines = "about 84000 tokens in, at most 24000 out if each is asked once: 0.61\n\
+                     about 672000 tokens in, at most 360000 out with all retries: 7.42\n";
+        assert!(plan.render().ends_with(lines), "{}", plan.render());
+        let json = plan.to_json();
+        assert_eq!((&json["cost"], &json["max_cost"]), (&json!(0.612), &json!(7.416)));
+        assert_eq!(
+            json["tokens"],
+            json!({ "in": 84_000, "out": 24_000, "max_in": 672_000, "max_out": 360_000 })
+        );
     }
 }

@@ -1,14 +1,18 @@
 //! What a person sees while `ichido judge` runs: how far it is, how long it takes, and pauses.
 //!
-//! Guarantee: a pause that the provider asked for is announced once, at the first look after it began.
+//! Guarantee: a pause that the provider asked for is announced once, at the first look after it began. So is each reason
+//! why articles are not judged, and each endpoint that does not respond.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use ichido_core::plan::Estimate;
 use ichido_core::time::Timestamp;
 
+use super::Article;
 use super::plan::{Plan, counted};
-use crate::judge::{Counts, JudgePause};
+use crate::judge::{Counts, EndpointStatus, FallbackReason, JudgePause};
 use crate::seconds::format_duration;
 
 /// A shorter pause is only shown in the bar: it ends before a person has read about it.
@@ -17,6 +21,8 @@ const MIN_ANNOUNCED: Duration = Duration::from_secs(30);
 const MIN_SHOWN: Duration = Duration::from_secs(5);
 /// Two pauses that end within this time are one: a clock is read for each look.
 const SAME_PAUSE: Duration = Duration::from_secs(5);
+/// Maximum number of reasons that are told during a run; the result has them all.
+const MAX_TOLD: usize = 20;
 /// A few articles that happened to be fast, or slow, say little about the others.
 const MIN_MEASURED: u32 = 5;
 
@@ -29,6 +35,10 @@ pub struct Progress {
     paused: Duration,
     /// The end of the pause that was announced last.
     announced: Option<Timestamp>,
+    /// The ends of the endpoints' pauses that were announced last.
+    endpoint_pauses: BTreeMap<String, Timestamp>,
+    /// The reasons that were told.
+    told: BTreeSet<String>,
 }
 
 impl Progress {
@@ -57,6 +67,39 @@ impl Progress {
         (text, pause.and_then(|pause| self.announce(&pause, counts, plan)))
     }
 
+    /// Returns what a person wants to know at once: why articles were given up, by the indexes in `articles`, and which
+    /// endpoints are paused or do not respond.
+    pub fn news(
+        &mut self,
+        articles: &[Article],
+        given_up: &[(usize, FallbackReason)],
+        endpoints: &[EndpointStatus],
+    ) -> String {
+        let mut news = String::new();
+        for (index, why) in given_up {
+            if let Some(article) = articles.get(*index).filter(|_| self.is_new(why.to_string())) {
+                _ = writeln!(news, "line {} is not judged: {why}", article.line);
+            }
+        }
+        for EndpointStatus { name, pause, is_away, .. } in endpoints {
+            if *is_away && self.is_new(format!("{name} is away")) {
+                _ = writeln!(news, "{name} fails; calls to it are retried, seldom until one succeeds");
+            }
+            // With one endpoint, the run is paused.
+            let pause = pause.filter(|pause| MIN_ANNOUNCED <= pause.left && 1 < endpoints.len());
+            let announced = self.endpoint_pauses.get(name).copied();
+            if let Some(pause) = pause.filter(|pause| !is_same(announced, pause)) {
+                self.endpoint_pauses.insert(name.clone(), pause.until);
+                _ = writeln!(news, "{name}: {pause}");
+            }
+        }
+        news
+    }
+
+    fn is_new(&mut self, what: String) -> bool {
+        self.told.len() < MAX_TOLD && self.told.insert(what)
+    }
+
     /// Returns the remaining time without pauses, from what is known: at first the plan, then the calls of this run, and
     /// then its pace.
     fn left(&self, counts: &Counts, took: Duration, plan: &Plan) -> Duration {
@@ -71,19 +114,23 @@ impl Progress {
     }
 
     fn announce(&mut self, pause: &JudgePause, counts: &Counts, plan: &Plan) -> Option<String> {
-        let is_same = self.announced.is_some_and(|until| pause.until <= until.plus(SAME_PAUSE));
-        if pause.left < MIN_ANNOUNCED || is_same {
+        if pause.left < MIN_ANNOUNCED || is_same(self.announced, pause) {
             return None;
         }
         self.announced = Some(pause.until);
         let (_, left) = progress_of(counts);
-        let Estimate { best, likely, bad_day } = plan.of(left, counts.latency()).after(pause.left);
+        let Estimate { best, likely, bad_day } = pause.delays(plan.of(left, counts.latency()));
         let [best, likely, bad_day] = [best, likely, bad_day].map(format_duration);
         let articles = counted(usize::try_from(left).unwrap_or(usize::MAX), "article");
         Some(format!(
-            "{pause} by the provider; Ctrl-C to stop\n{articles} left: {best} at best, likely {likely}, {bad_day} on a bad day\n"
+            "{pause}; Ctrl-C to stop, `ichido judge --resume` to ask now\n{articles} left: {best} at best, likely {likely}, {bad_day} on a bad day\n"
         ))
     }
+}
+
+/// Returns whether this is the pause that was announced with this end.
+fn is_same(announced: Option<Timestamp>, pause: &JudgePause) -> bool {
+    announced.is_some_and(|until| pause.until <= until.plus(SAME_PAUSE))
 }
 
 /// Returns how many articles are done and how many are left.
@@ -103,7 +150,14 @@ mod tests {
     fn plan() -> Plan {
         let known = KnownJudgements { answered: 0, missing: 12, tokens: 0, lost: 0 };
         let latency = Duration::from_secs(5);
-        let inputs = PlanInputs { deadline: None, latency, max_output_tokens: 200, pause: None, price: None };
+        let inputs = PlanInputs {
+            deadline: None,
+            latency,
+            max_output_tokens: 200,
+            pause: None,
+            learned_spacing: None,
+            price: None,
+        };
         Plan::new(12, known, &Settings::DEFAULT, &inputs)
     }
 
@@ -114,7 +168,7 @@ mod tests {
     /// A pause until a fixed time, seen this long after the start.
     fn pause(took: Duration) -> JudgePause {
         let left = Duration::from_mins(40).saturating_sub(took);
-        JudgePause { until: START.plus(Duration::from_mins(40)), left }
+        JudgePause { until: START.plus(Duration::from_mins(40)), left, requested: None }
     }
 
     fn secs(secs: u64) -> Duration {
@@ -137,19 +191,53 @@ mod tests {
     fn pause_is_announced_once_with_the_plan() {
         let mut progress = Progress::default();
         let (text, announced) = progress.look(&counts(6, secs(6)), Some(pause(secs(18))), secs(18), &plan());
-        let expected = "paused until 11:40 UTC (39m 42s from now) by the provider; Ctrl-C to stop\n\
+        let expected = "paused until 11:40 UTC (39m 42s from now) by the provider; Ctrl-C to stop, \
+                        `ichido judge --resume` to ask now\n\
                         6 articles left: 39m 52s at best, likely 40m 06s, 40m 22s on a bad day\n";
         assert_eq!(announced.as_deref(), Some(expected));
-        assert_eq!(text, "paused until 11:40 UTC");
+        assert_eq!(text, "paused until 11:40 UTC (39m 42s from now)");
         let (_, announced) = progress.look(&counts(6, secs(6)), Some(pause(secs(19))), secs(19), &plan());
         assert_eq!(announced, None);
-        let again = JudgePause { until: START.plus(Duration::from_mins(70)), left: Duration::from_mins(30) };
+        let (until, left) = (START.plus(Duration::from_mins(70)), Duration::from_mins(30));
+        let again = JudgePause { until, left, requested: None };
         let (_, announced) = progress.look(&counts(6, secs(6)), Some(again), secs(2_400), &plan());
         assert!(announced.is_some(), "it asked again");
-        let short = JudgePause { until: START.plus(Duration::from_mins(90)), left: secs(20) };
+        let short = JudgePause { until: START.plus(Duration::from_mins(90)), left: secs(20), ..again };
         let (text, announced) = progress.look(&counts(6, secs(6)), Some(short), secs(2_500), &plan());
         assert_eq!(announced, None);
         assert!(text.starts_with("paused until"), "{text}");
+    }
+
+    #[test]
+    fn each_reason_and_each_endpoint_is_told_once() {
+        let articles = super::super::read("{\"title\":\"A\"}\n\n{\"title\":\"B\"}".as_bytes(), "a").unwrap();
+        let refused = |why: &str| FallbackReason::Unusable { why: why.into() };
+        let mut progress = Progress::default();
+        let mut news = |given_up: &[(usize, FallbackReason)], endpoints: &[EndpointStatus]| {
+            progress.news(&articles, given_up, endpoints)
+        };
+        let first = news(&[(1, refused("too long")), (0, refused("too long"))], &[]);
+        assert_eq!(first, "line 3 is not judged: the model gave no usable answer: too long\n");
+        assert_eq!(news(&[(0, refused("too long"))], &[]), "");
+        assert!(news(&[(0, refused("prose"))], &[]).starts_with("line 1 "));
+        let endpoint = |name: &str, pause, is_away| EndpointStatus {
+            name: name.to_owned(),
+            calls: 0,
+            failed: 0,
+            pause,
+            is_away,
+        };
+        let east = endpoint("east", Some(pause(secs(0))), false);
+        assert_eq!(news(&[], std::slice::from_ref(&east)), "", "the run is paused, which is announced");
+        let both = [east, endpoint("west", None, true)];
+        let told = "east: paused until 11:40 UTC (40m 00s from now) by the provider\n\
+                    west fails; calls to it are retried, seldom until one succeeds\n";
+        assert_eq!(news(&[], &both), told);
+        assert_eq!(news(&[], &both), "");
+        for number in 0..50 {
+            news(&[(0, refused(&number.to_string()))], &[]);
+        }
+        assert_eq!(news(&[(0, refused("one more"))], &[]), "", "there is a limit");
     }
 
     #[test]

@@ -1,22 +1,22 @@
 //! Makes one call for one question and stores the result.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::worker::pacing::Clock;
 use ichido_core::limits::Limits;
+use ichido_core::pace::LONG_PAUSE;
 use ichido_core::plan::may_start;
-use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{AttemptResponse, ErrorCode, NetworkFault, VerdictTable};
 use ichido_store::answer::{AskOutcome, QuestionId, StoredAnswer as Answered};
 use ichido_store::error::StoreError;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::answers::AnswerStore;
 use super::counts::CallMetrics;
 use super::endpoints::{EndpointPermit, EndpointPool};
+use super::given_up::GivenUpItems;
 use super::next::{Failures, JudgeStep};
 use super::outcome::{FallbackReason, Settled};
 use super::settings::Settings;
@@ -39,23 +39,7 @@ pub(super) struct Asker {
     pub(super) endpoints: EndpointPool,
     pub(super) clock: Arc<Clock>,
     pub(super) metrics: CallMetrics,
-    pub(super) requested_wait: RequestedWait,
-}
-
-/// Until when all that is left to ask waits, because the provider asked for it.
-#[derive(Default)]
-pub(super) struct RequestedWait(Mutex<Option<Instant>>);
-
-impl RequestedWait {
-    pub(super) fn set(&self, until: Option<Instant>) {
-        *lock(&self.0) = until;
-    }
-
-    /// Returns how long that is from now.
-    pub(super) fn left(&self) -> Option<Duration> {
-        let until = (*lock(&self.0))?;
-        Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
-    }
+    pub(super) given_up: GivenUpItems,
 }
 
 /// One attempt at one question.
@@ -70,6 +54,8 @@ pub(super) struct Turn {
     pub(super) is_new: bool,
     /// Whether another run was asking it at the last look.
     pub(super) is_asked_elsewhere: bool,
+    /// Whether its answer may have twice as many tokens from the start, because others needed them.
+    pub(super) starts_doubled: bool,
     /// Whether an answer in the requested form can be deserialized.
     pub(super) fits: fn(&Value) -> bool,
 }
@@ -92,13 +78,10 @@ pub(super) enum TurnOutcome {
 /// When and how an item is asked again.
 pub(super) struct TurnRetry {
     pub(super) wait: Duration,
-    /// Whether the provider asked for the wait.
-    pub(super) is_requested: bool,
-    /// Why the call did not arrive, if nothing listens there.
-    pub(super) unreached: Option<Arc<str>>,
+    /// Why its call failed; `None` if another run asks it.
+    pub(super) why: Option<FallbackReason>,
     pub(super) failures: Failures,
     pub(super) lost: u32,
-    pub(super) is_asked_elsewhere: bool,
 }
 
 /// Counts a call as in flight until it is dropped.
@@ -129,7 +112,11 @@ impl RunBounds {
 impl Turn {
     /// Returns the maximum number of tokens of its answer: twice as many after one that was cut off.
     fn max_tokens(&self) -> u32 {
-        self.prompt.max_tokens.saturating_mul(if self.failures.was_cut_off { 2 } else { 1 })
+        self.prompt.max_tokens.saturating_mul(if self.is_doubled() { 2 } else { 1 })
+    }
+
+    fn is_doubled(&self) -> bool {
+        self.starts_doubled || self.failures.was_cut_off
     }
 
     /// Returns the prompt of its next call.
@@ -258,13 +245,13 @@ impl Asker {
                     }
                     FinishReason::CutOff => {
                         self.metrics.cut_off();
-                        turn.failures.after_cut_off(turn.max_tokens())
+                        turn.failures.after_cut_off(turn.max_tokens(), turn.is_doubled())
                     }
                     FinishReason::Whole => {
                         turn.failures.after_unusable(&self.settings, &why, fastrand::f64())
                     }
                 };
-                Ok(turn_outcome(next, lost, None))
+                Ok(turn_outcome(next, lost))
             }
         }
     }
@@ -298,16 +285,15 @@ impl Asker {
             Some(ErrorCode::AnswerUnusable) => self.metrics.unusable(),
             _ => (),
         }
-        // With several endpoints, only the one that asked is left alone; another may take the item sooner.
+        // With several endpoints, only the one that asked is left alone; another may take the item sooner. A long wait is
+        // a pause of the endpoint, which a person can end.
         let endpoints = self.model.endpoints().len();
-        let hint = call_error.verdict.hint.filter(|_| endpoints == 1);
+        let hint = call_error.verdict.hint.filter(|hint| endpoints == 1 && *hint < LONG_PAUSE);
         let hint = hint.map(|hint| hint.min(self.settings.pace.max_pause));
         let failures = turn.failures.at(permit.endpoint, call_error);
         let next = failures.after_error(&self.settings, endpoints, call_error, hint, fastrand::f64());
         self.log_failure(permit, call_error, &next);
-        let is_unreached = call_error.verdict.code == Some(ErrorCode::ConnectFailed);
-        let unreached = is_unreached.then(|| Arc::from(call_error.why.as_str()));
-        Ok(turn_outcome(next, lost.saturating_add(u32::from(is_lost)), unreached))
+        Ok(turn_outcome(next, lost.saturating_add(u32::from(is_lost))))
     }
 
     /// Records a call without an answer.
@@ -350,24 +336,17 @@ impl Asker {
 fn asked_elsewhere(turn: &Turn) -> TurnOutcome {
     TurnOutcome::Retry(TurnRetry {
         wait: LOOK_AGAIN_DELAY,
-        is_requested: false,
-        unreached: None,
+        why: None,
         failures: turn.failures,
         lost: turn.lost,
-        is_asked_elsewhere: true,
     })
 }
 
-fn turn_outcome(next: JudgeStep, lost: u32, unreached: Option<Arc<str>>) -> TurnOutcome {
+fn turn_outcome(next: JudgeStep, lost: u32) -> TurnOutcome {
     match next {
-        JudgeStep::Retry { wait, is_requested, failures } => TurnOutcome::Retry(TurnRetry {
-            wait,
-            is_requested,
-            unreached,
-            failures,
-            lost,
-            is_asked_elsewhere: false,
-        }),
+        JudgeStep::Retry { wait, failures, why } => {
+            TurnOutcome::Retry(TurnRetry { wait, why: Some(why), failures, lost })
+        }
         JudgeStep::GiveUp(why) => TurnOutcome::GiveUp(why),
     }
 }

@@ -25,8 +25,14 @@ use crate::models::Prompt;
 
 /// How long a run that must end waits for pending store writes, and the timeout of each renewal.
 const GRACE: Duration = Duration::from_millis(500);
-/// Failures in a row, for reasons unrelated to the items, after which a run asks no more.
+/// Items in a row that failed for one reason, after which a run that got no answer asks no more.
 const MAX_FAILED_IN_A_ROW: u32 = 5;
+/// The same for answers that did not fit, in a run that got answers.
+const MAX_CUT_OFF_IN_A_ROW: u32 = 10;
+/// Calls that all failed in one way, after which a run asks no more, if fewer are in flight at once.
+const MAX_FAILED_CALLS: u32 = 15;
+/// Answers that fitted only with twice the tokens, after which new items start with those.
+const MAX_FITTED_LATE: u32 = 5;
 
 pub(super) struct BatchRun {
     asker: Arc<Asker>,
@@ -42,10 +48,12 @@ pub(super) struct BatchRun {
     closed: Option<FallbackReason>,
     /// The store error that closed the run, if any.
     broken: Option<StoreError>,
-    /// Items in a row that failed for a reason that may hold for all.
-    failed_in_a_row: u32,
-    /// The calls that found nobody; `None` once a call reached somebody.
-    unreached: Option<u32>,
+    /// The items in a row that failed for a reason that may hold for all, and how a run ends for it.
+    failed_in_a_row: Option<(JudgeEnd, u32)>,
+    /// The answers that fitted only with twice the tokens.
+    fitted_late: u32,
+    /// The calls so far, and how a run ends in which all fail as they did; `None` once one did otherwise.
+    failed_calls: Option<(Option<JudgeEnd>, u32)>,
     /// The failure that holds for all items, if it closed the run.
     failed_all: Option<JudgeEnd>,
 }
@@ -53,8 +61,10 @@ pub(super) struct BatchRun {
 struct BatchItem {
     /// The next attempt.
     turn: Turn,
-    /// Whether the provider asked for the wait before it.
-    is_wait_requested: bool,
+    /// The index of its first prompt.
+    prompt: usize,
+    /// Why its last attempt failed.
+    last: Option<FallbackReason>,
     outcome: Option<Result<Settled, FallbackReason>>,
 }
 
@@ -70,9 +80,18 @@ impl BatchRun {
         for (id, prompt) in questions {
             let index = *indexes.entry(id).or_insert_with(|| {
                 let (failures, prompt) = (Failures::default(), Arc::new(prompt));
-                let turn =
-                    Turn { id, prompt, failures, lost: 0, is_new: true, is_asked_elsewhere: false, fits };
-                items.push(BatchItem { turn, is_wait_requested: false, outcome: None });
+                let (is_asked_elsewhere, starts_doubled) = (false, false);
+                let turn = Turn {
+                    id,
+                    prompt,
+                    failures,
+                    lost: 0,
+                    is_new: true,
+                    is_asked_elsewhere,
+                    starts_doubled,
+                    fits,
+                };
+                items.push(BatchItem { turn, prompt: order.len(), last: None, outcome: None });
                 items.len() - 1
             });
             order.push(index);
@@ -85,8 +104,9 @@ impl BatchRun {
             again: BinaryHeap::new(),
             closed: None,
             broken: None,
-            failed_in_a_row: 0,
-            unreached: Some(0),
+            failed_in_a_row: None,
+            fitted_late: 0,
+            failed_calls: Some((None, 0)),
             failed_all: None,
         }
     }
@@ -109,7 +129,6 @@ impl BatchRun {
                 break;
             }
             let due = self.again.peek().map(|Reverse((due, _))| *due);
-            asker.requested_wait.set(due.filter(|_| turns.is_empty() && self.waits_as_requested()));
             let has_room = turns.len() < self.parallel();
             tokio::select! {
                 Some(turn) = turns.join_next() => match turn {
@@ -134,7 +153,7 @@ impl BatchRun {
                 _ = renew.tick() => {
                     // No call is possible before the deadline, so waiting for it only costs time.
                     if cut_at.is_none() && self.is_paused_beyond(&bounds) {
-                        self.close(FallbackReason::Deadline);
+                        self.close(FallbackReason::Paused);
                         cut_at = Some(Instant::now());
                     }
                     self.renew().await;
@@ -142,14 +161,13 @@ impl BatchRun {
                 }
             }
         }
-        asker.requested_wait.set(None);
         // The run does not wait to share what a pace has learned, or its counts.
         drop(tokio::time::timeout(GRACE, asker.endpoints.report()).await);
         drop(tokio::time::timeout(GRACE, asker.metrics.flush()).await);
-        let counts = asker.metrics.counts().since(&counted);
+        let (counts, endpoints) = (asker.metrics.counts().since(&counted), asker.endpoints.status());
         match self.broken.take() {
             Some(error) => Err(error),
-            None => Ok(Unread { ended: self.ended(), outcomes: self.outcomes(), counts }),
+            None => Ok(Unread { ended: self.ended(), outcomes: self.outcomes(), counts, endpoints }),
         }
     }
 
@@ -177,15 +195,9 @@ impl BatchRun {
     /// Returns whether the provider asked for a pause that ends after the deadline, and no call is in flight.
     fn is_paused_beyond(&self, bounds: &RunBounds) -> bool {
         let Asker { endpoints, metrics, clock, .. } = &*self.asker;
-        let ends = endpoints.paused().map(|left| clock.elapsed().saturating_add(left));
+        let ends = endpoints.paused().map(|pause| clock.elapsed().saturating_add(pause.left));
         metrics.counts().in_flight == 0
             && ends.zip(bounds.deadline).is_some_and(|(ends, deadline)| deadline < ends)
-    }
-
-    /// Returns whether the provider asked the next item that waits to wait.
-    fn waits_as_requested(&self) -> bool {
-        let next = self.again.peek().and_then(|Reverse((_, index))| self.items.get(*index));
-        next.is_some_and(|item| item.is_wait_requested)
     }
 
     /// Assigns free slots, first to items whose next attempt is due, so none waits behind the whole batch.
@@ -195,6 +207,7 @@ impl BatchRun {
             let next = due.then(|| self.again.pop()).flatten().map(|Reverse((_, index))| index);
             let Some(index) = next.or_else(|| self.fresh.pop_front()) else { return };
             let Some(item) = self.items.get_mut(index) else { return };
+            item.turn.starts_doubled |= item.turn.is_new && MAX_FITTED_LATE <= self.fitted_late;
             let turn = item.turn.clone();
             item.turn.is_new = false;
             let (asker, bounds) = (Arc::clone(&self.asker), bounds.clone());
@@ -210,63 +223,86 @@ impl BatchRun {
                 Err(FallbackReason::Stopped)
             }
             Ok(TurnOutcome::Answered(settled)) => {
-                (self.failed_in_a_row, self.unreached) = (0, None);
+                (self.failed_in_a_row, self.failed_calls) = (None, None);
+                let was_cut_off = self.items.get(index).is_some_and(|item| item.turn.failures.was_cut_off);
+                self.fitted_late += u32::from(was_cut_off && !settled.was_known);
                 Ok(settled)
             }
             Ok(TurnOutcome::GiveUp(why)) => {
+                if let Some(item) = self.items.get(index).filter(|_| self.closed.is_none()) {
+                    self.asker.given_up.add(item.prompt, &why);
+                }
                 self.given_up(&why);
                 Err(why)
             }
             Ok(TurnOutcome::Retry(retry)) => {
                 self.note_call(&retry);
-                let Some(why) = self.closed.clone() else {
-                    self.wait(index, &retry);
+                let Some(closed) = &self.closed else {
+                    self.wait(index, retry);
                     return;
                 };
-                Err(why)
+                Err(closed.of_waiting(retry.why.as_ref()))
             }
         };
         self.end(index, outcome);
     }
 
     /// Puts an item among those that wait for their next attempt.
-    fn wait(&mut self, index: usize, retry: &TurnRetry) {
-        let TurnRetry { wait, is_requested, failures, lost, is_asked_elsewhere, .. } = *retry;
+    fn wait(&mut self, index: usize, retry: TurnRetry) {
+        let TurnRetry { wait, why, failures, lost } = retry;
         if let Some(item) = self.items.get_mut(index) {
+            let is_asked_elsewhere = why.is_none();
             item.turn = Turn { failures, lost, is_asked_elsewhere, ..item.turn.clone() };
-            item.is_wait_requested = is_requested;
+            item.last = why.or(item.last.take());
             self.again.push(Reverse((Instant::now() + wait, index)));
         }
     }
 
-    /// Closes the run if nothing listens there: the first calls found nobody, and no call did better.
+    /// Closes the run if all its calls failed in the same way, so that it does not wait for the retries of its items:
+    /// nothing listens there, connections break, or the answers have another form.
     fn note_call(&mut self, retry: &TurnRetry) {
-        let (Some(count), false) = (&mut self.unreached, retry.is_asked_elsewhere) else { return };
-        let Some(why) = &retry.unreached else {
-            self.unreached = None;
+        // The second answer may fit.
+        let Some(why) = retry.why.as_ref().filter(|why| !matches!(why, FallbackReason::CutOff { .. })) else {
             return;
         };
-        *count += 1;
-        if MAX_FAILED_IN_A_ROW <= *count && self.asker.endpoints.have_all_failed() {
-            let (code, why) = (ErrorCode::ConnectFailed, Arc::clone(why));
-            self.close_for_all(JudgeEnd::SetUp { code, why });
+        let (Some(end), Some((before, count))) = (JudgeEnd::of_many(why), self.failed_calls.take()) else {
+            return;
+        };
+        if before.is_some_and(|before| !before.is_same(&end)) {
+            return;
+        }
+        let is_nobody_there = matches!(why, FallbackReason::Unreached { code: ErrorCode::ConnectFailed, .. });
+        let max_count = if is_nobody_there { MAX_FAILED_IN_A_ROW } else { self.max_failed_calls() };
+        let count = count + 1;
+        self.failed_calls = Some((Some(end.clone()), count));
+        if max_count <= count && (!why.is_of_endpoints() || self.asker.endpoints.have_all_failed()) {
+            self.close_for_all(end);
         }
     }
 
+    /// Returns after how many calls that all failed in the same way a run ends: what is in flight at one moment is too
+    /// little.
+    fn max_failed_calls(&self) -> u32 {
+        MAX_FAILED_CALLS.max(self.asker.settings.parallel.get().saturating_mul(2))
+    }
+
     /// Closes the run if a failure holds for all items: access denied to the first ones is denied to all, a spent quota
-    /// is spent, and where no answer fits, the next one will not.
+    /// is spent, where no answer fits, the next one will not, and the same refusal is not about the items.
     fn given_up(&mut self, why: &FallbackReason) {
-        let Some(end) = JudgeEnd::of_all(why) else {
-            self.failed_in_a_row = 0;
+        let Some(end) = JudgeEnd::of_many(why) else {
+            self.failed_in_a_row = None;
             return;
         };
-        self.failed_in_a_row += 1;
-        let is_spent = end.code() == Some(ErrorCode::QuotaSpent);
-        let is_of_endpoints = matches!(end, JudgeEnd::SetUp { .. });
-        if MAX_FAILED_IN_A_ROW <= self.failed_in_a_row
-            && (is_spent || !self.has_answered())
-            && (!is_of_endpoints || self.asker.endpoints.have_all_failed())
-        {
+        let before = self.failed_in_a_row.take().filter(|(before, _)| before.is_same(&end));
+        let count = before.map_or(0, |(_, count)| count) + 1;
+        let max_count = match &end {
+            _ if !self.has_answered() => MAX_FAILED_IN_A_ROW,
+            JudgeEnd::SetUp { code: ErrorCode::QuotaSpent, .. } => MAX_FAILED_IN_A_ROW,
+            JudgeEnd::CutOff { .. } => MAX_CUT_OFF_IN_A_ROW,
+            _ => u32::MAX,
+        };
+        self.failed_in_a_row = Some((end.clone(), count));
+        if max_count <= count && (!why.is_of_endpoints() || self.asker.endpoints.have_all_failed()) {
             self.close_for_all(end);
         }
     }
@@ -278,9 +314,9 @@ impl BatchRun {
 
     /// Closes the run for a reason that holds for all items.
     fn close_for_all(&mut self, end: JudgeEnd) {
-        if let (Some(code), None) = (end.code(), &self.closed) {
+        if self.closed.is_none() {
+            self.close(end.of_others());
             self.failed_all = Some(end);
-            self.close(FallbackReason::SetUp { code });
         }
     }
 
@@ -292,7 +328,9 @@ impl BatchRun {
         let waiting: Vec<usize> =
             self.fresh.drain(..).chain(self.again.drain().map(|Reverse((_, index))| index)).collect();
         for index in waiting {
-            self.end(index, Err(why.clone()));
+            let last = self.items.get(index).and_then(|item| item.last.as_ref());
+            let why = why.of_waiting(last);
+            self.end(index, Err(why));
         }
         self.closed = Some(why);
     }
@@ -339,7 +377,7 @@ impl BatchRun {
             // Too few items to end the run early.
             Some(end) if !self.has_answered() && whys().all(fails_for_all) => end,
             _ if whys().any(|why| *why == FallbackReason::Stopped) => JudgeEnd::Stopped,
-            _ if whys().any(|why| *why == FallbackReason::Deadline) => JudgeEnd::Deadline,
+            _ if whys().any(|why| why.as_str() == FallbackReason::Deadline.as_str()) => JudgeEnd::Deadline,
             _ => JudgeEnd::Whole,
         }
     }

@@ -3,8 +3,8 @@
 //! Each endpoint has its own pace. One that refuses calls is called more slowly or left alone for a while, and the
 //! others take as many calls as they can.
 //!
-//! A `Retry-After` pauses the endpoint that sent it, for every caller of this model. The item waits by its own schedule and may go to
-//! another endpoint meanwhile; with one endpoint it waits as long as the endpoint asked.
+//! A long `Retry-After` pauses the endpoint that sent it, for every caller of this model. The item may go to another
+//! endpoint meanwhile; with one endpoint it also waits as long as a short one asks.
 //!
 //! A new endpoint starts slowly, because a batch with many slots would flood it before the first response: at 20 calls
 //! a second, and at most twice what it accepted in a second, until its first refusal. Workers start without a limit,
@@ -17,13 +17,15 @@ use std::time::Duration;
 use ichido::worker::pacing::{CallKind, Clock, FRESH_FOR, Pacer, Slot};
 use ichido_core::limits::{Budget, Limits};
 use ichido_core::pace::{
-    CallOutcome, Choice, EndpointRecord, Opening, PaceSettings, PauseReason, choose_avoiding, left_out,
+    CallOutcome, Choice, EndpointRecord, Opening, PaceSettings, PauseReason, PerSecond, choose_avoiding,
+    left_out,
 };
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_store::Store;
 
+use super::JudgePause;
 use super::next::Failures;
 use crate::models::{CallError, Model, accepted};
 
@@ -33,12 +35,32 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Minimum wait, to avoid a busy loop.
 const MIN_WAIT: Duration = Duration::from_millis(1);
 
+/// What is known of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointStatus {
+    /// Its name, such as the base URL.
+    pub name: String,
+    /// The calls of this judge.
+    pub calls: u64,
+    /// Of these, the calls without an answer.
+    pub failed: u64,
+    /// The pause that it asked for.
+    pub pause: Option<JudgePause>,
+    /// Whether it does not respond.
+    pub is_away: bool,
+}
+
 pub(super) struct EndpointPool {
     clock: Arc<Clock>,
     endpoints: Vec<PacedEndpoint>,
 }
 
 struct PacedEndpoint {
+    name: String,
+    /// All calls that have ended, and those without an answer.
+    calls: Mutex<(u64, u64)>,
+    /// The last wait that it asked for.
+    requested: Mutex<Option<Duration>>,
     /// The pace learned from its refusals, shared with all callers.
     pacer: Pacer,
     /// What the endpoint says is left of its limits.
@@ -63,7 +85,14 @@ impl EndpointPool {
     ) -> Self {
         let paced = |endpoint: &String| {
             let pacer = Pacer::new(pace_name(model.name(), endpoint), settings, store, Arc::clone(clock));
-            PacedEndpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(EndpointRecord::NEW) }
+            PacedEndpoint {
+                name: endpoint.clone(),
+                calls: Mutex::default(),
+                requested: Mutex::default(),
+                pacer,
+                budget: Mutex::new(Budget::NEW),
+                record: Mutex::new(EndpointRecord::NEW),
+            }
         };
         Self { clock: Arc::clone(clock), endpoints: model.endpoints().iter().map(paced).collect() }
     }
@@ -128,10 +157,29 @@ impl EndpointPool {
         }
     }
 
-    /// Returns how long every endpoint is paused, as far as is known here; `None` if one is not.
-    pub(super) fn paused(&self) -> Option<Duration> {
+    /// Returns the first pause to end if every endpoint is paused, as far as is known here.
+    pub(super) fn paused(&self) -> Option<JudgePause> {
         let paused = |endpoint: &PacedEndpoint| endpoint.paused(&self.clock);
-        self.endpoints.iter().map(paused).min().flatten()
+        let pauses: Option<Vec<_>> = self.endpoints.iter().map(paused).collect();
+        pauses?.into_iter().min_by_key(|pause| pause.left)
+    }
+
+    /// Returns what is known of each endpoint.
+    pub(super) fn status(&self) -> Vec<EndpointStatus> {
+        let status = |endpoint: &PacedEndpoint| {
+            let (calls, failed) = *lock(&endpoint.calls);
+            let is_away = matches!(endpoint.pacer.stopped(), Some((_, PauseReason::Circuit)));
+            let pause = endpoint.paused(&self.clock);
+            EndpointStatus { name: endpoint.name.clone(), calls, failed, pause, is_away }
+        };
+        self.endpoints.iter().map(status).collect()
+    }
+
+    /// Returns the time between two calls that was learned from refusals; `None` if an endpoint has no learned pace.
+    pub(super) fn learned_spacing(&self) -> Option<Duration> {
+        let rates = self.endpoints.iter().map(|endpoint| endpoint.pacer.learned_rate());
+        let rates: Option<Vec<f64>> = rates.map(|rate| rate.map(PerSecond::get)).collect();
+        Some(PerSecond::clamped(rates?.into_iter().sum()).spacing())
     }
 
     /// Records a call's outcome for its endpoint.
@@ -141,9 +189,19 @@ impl EndpointPool {
         outcome: Result<(), &CallError>,
         limits: &Limits,
     ) {
-        let Some(PacedEndpoint { pacer, budget, record }) = self.endpoints.get(permit.endpoint) else {
+        let Some(PacedEndpoint { pacer, budget, record, calls, requested, .. }) =
+            self.endpoints.get(permit.endpoint)
+        else {
             return;
         };
+        {
+            let (calls, failed) = &mut *lock(calls);
+            *calls += 1;
+            *failed += u64::from(outcome.is_err());
+        }
+        if let Some(hint) = outcome.err().and_then(|call_error| call_error.verdict.hint) {
+            *lock(requested) = Some(hint);
+        }
         {
             let mut budget = lock(budget);
             *budget = budget.update(limits, clock::now());
@@ -197,12 +255,13 @@ pub fn paced_model(pace: &str) -> Option<&str> {
 
 impl PacedEndpoint {
     /// Returns how long the provider asked not to call it, or says that nothing is left of its limits.
-    fn paused(&self, own: &Clock) -> Option<Duration> {
+    fn paused(&self, own: &Clock) -> Option<JudgePause> {
         let asked = self.pacer.stopped().filter(|(_, why)| *why == PauseReason::Paused);
         let asked = asked.map(|(until, _)| until.since(own.now()));
         let now = clock::now();
         let spent = lock(&self.budget).take(now, 1).err().map(|until| until.since(now));
-        asked.max(spent).filter(|left| !left.is_zero())
+        let left = asked.max(spent).filter(|left| !left.is_zero())?;
+        Some(JudgePause::new(left, *lock(&self.requested)))
     }
 
     /// Returns when the endpoint can take a call of this many tokens.

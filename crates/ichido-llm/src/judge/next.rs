@@ -28,8 +28,8 @@ pub(super) struct Failures {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JudgeStep {
-    /// Retry after this wait. It is requested if the server asked for it.
-    Retry { wait: Duration, is_requested: bool, failures: Failures },
+    /// Retry after this wait, because of this.
+    Retry { wait: Duration, failures: Failures, why: FallbackReason },
     /// Give up.
     GiveUp(FallbackReason),
 }
@@ -85,22 +85,24 @@ impl Failures {
     /// Decides after an answer that is not in the requested form.
     pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> JudgeStep {
         let failures = Self { answers: self.answers.saturating_add(1), ..self };
+        let why = FallbackReason::Unusable { why: Arc::from(why) };
         if settings.answer_retries < failures.answers {
-            return JudgeStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) });
+            return JudgeStep::GiveUp(why);
         }
         let failure = NonZeroU32::new(failures.answers).unwrap_or(NonZeroU32::MIN);
-        JudgeStep::Retry { wait: settings.retry.wait(failure, dice, None), is_requested: false, failures }
+        JudgeStep::Retry { wait: settings.retry.wait(failure, dice, None), failures, why }
     }
 
     /// Decides after an answer that ran out of this many tokens.
     ///
-    /// It is asked for once more, at once, because waiting does not help.
-    pub(super) fn after_cut_off(self, max_tokens: u32) -> JudgeStep {
-        if self.was_cut_off {
-            return JudgeStep::GiveUp(FallbackReason::CutOff { max_tokens });
+    /// It is asked for once more, at once, because waiting does not help, unless it had twice as many.
+    pub(super) fn after_cut_off(self, max_tokens: u32, is_doubled: bool) -> JudgeStep {
+        let why = FallbackReason::CutOff { max_tokens };
+        if is_doubled {
+            return JudgeStep::GiveUp(why);
         }
         let failures = Self { was_cut_off: true, ..self };
-        JudgeStep::Retry { wait: Duration::ZERO, is_requested: false, failures }
+        JudgeStep::Retry { wait: Duration::ZERO, failures, why }
     }
 
     fn retry(
@@ -119,11 +121,11 @@ impl Failures {
         // to the server's wait would add up to half an hour to one of an hour.
         let own = settings.retry.wait(failure, dice, None);
         let wait = hint.map_or(own, |hint| own.saturating_add(hint));
-        JudgeStep::Retry { wait, is_requested: hint.is_some(), failures }
+        JudgeStep::Retry { wait, failures, why: spent }
     }
 }
 
 /// Returns whether a failure with this code may be one of the network, rather than of the model.
-const fn is_network(code: ErrorCode) -> bool {
+pub(super) const fn is_network(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::NetworkTimeout | ErrorCode::ConnectFailed)
 }

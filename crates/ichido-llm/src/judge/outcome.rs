@@ -9,6 +9,8 @@ use ichido_store::error::StoreError;
 use serde::de::DeserializeOwned;
 
 use super::Counts;
+use super::endpoints::EndpointStatus;
+use super::next::is_network;
 use crate::models::is_set_up;
 
 /// The outcome of an item.
@@ -78,11 +80,14 @@ pub enum FallbackReason {
     /// The deadline passed.
     #[error("the deadline passed before it was answered")]
     Deadline,
-    /// The item was not asked, because earlier ones failed for a reason that holds for all.
-    #[error("it was not asked, because every call before it failed with {code}")]
+    /// The provider asked for a pause that ends after the deadline.
+    #[error("the provider asked for a pause that ends after the deadline")]
+    Paused,
+    /// The run ended early, because others failed for a reason that holds for all.
+    #[error("the run ended before it was answered, because {why}")]
     SetUp {
-        /// The error code of their calls.
-        code: ErrorCode,
+        /// The reason in words.
+        why: Arc<str>,
     },
     /// The run was stopped.
     #[error("the run was stopped before it was answered")]
@@ -98,9 +103,27 @@ impl FallbackReason {
             Self::Refused { .. } => "refused",
             Self::Unusable { .. } => "unusable_answer",
             Self::CutOff { .. } => "cut_off",
-            Self::Deadline => "deadline",
+            Self::Deadline | Self::Paused => "deadline",
             Self::SetUp { .. } => "set_up",
             Self::Stopped => "stopped",
+        }
+    }
+
+    /// Returns whether it is about the endpoints, so that another endpoint may do better.
+    pub(super) fn is_of_endpoints(&self) -> bool {
+        match self {
+            Self::Refused { code, status, .. } => is_set_up(Some(*code), *status),
+            Self::Unreached { .. } | Self::Spent { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the reason of an item that waits for a retry, while the run ends for this reason.
+    pub(super) fn of_waiting(&self, last: Option<&Self>) -> Self {
+        match (self, last) {
+            // Its own reason says more; only its retries are not exhausted.
+            (Self::SetUp { .. }, Some(last)) if !matches!(last, Self::Spent { .. }) => last.clone(),
+            _ => self.clone(),
         }
     }
 }
@@ -112,6 +135,8 @@ pub struct JudgeReport<T> {
     pub outcomes: Vec<Outcome<T>>,
     /// What this run counted.
     pub counts: Counts,
+    /// The endpoints, with the calls of this judge.
+    pub endpoints: Vec<EndpointStatus>,
     /// Why the run ended.
     pub ended: JudgeEnd,
 }
@@ -155,13 +180,39 @@ impl JudgeEnd {
         }
     }
 
-    /// Returns the error code of all calls of such a run.
-    pub(super) fn code(&self) -> Option<ErrorCode> {
-        match self {
-            Self::SetUp { code, .. } => Some(*code),
-            Self::CutOff { .. } => Some(ErrorCode::AnswerUnusable),
-            Self::Whole | Self::Deadline | Self::Stopped => None,
+    /// Returns how a run ends in which several items in a row failed for this reason, and none was answered.
+    pub(super) fn of_many(why: &FallbackReason) -> Option<Self> {
+        match why {
+            FallbackReason::Spent { code, .. } if !is_network(*code) => None,
+            FallbackReason::Refused { code, why, .. } | FallbackReason::Spent { code, why } => {
+                Some(Self::SetUp { code: *code, why: Arc::clone(why) })
+            }
+            FallbackReason::Unusable { why } => {
+                Some(Self::SetUp { code: ErrorCode::AnswerUnusable, why: Arc::clone(why) })
+            }
+            _ => Self::of_all(why),
         }
+    }
+
+    /// Returns whether both are the same reason. A refusal may be about its item, unless the words are the same.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::SetUp { code, why }, Self::SetUp { code: other, why: because }) => {
+                let is_of_item = matches!(code, ErrorCode::BadRequest | ErrorCode::Unknown);
+                code == other && (!is_of_item || why == because)
+            }
+            _ => matches!((self, other), (Self::CutOff { .. }, Self::CutOff { .. })),
+        }
+    }
+
+    /// Returns why the other items were not answered, if the run ended early.
+    pub(super) fn of_others(&self) -> FallbackReason {
+        let why = match self {
+            Self::SetUp { code, .. } => format!("the calls failed with {code}"),
+            Self::CutOff { max_tokens } => format!("the answers did not fit into {max_tokens} tokens"),
+            Self::Whole | Self::Deadline | Self::Stopped => return FallbackReason::Stopped,
+        };
+        FallbackReason::SetUp { why: why.into() }
     }
 }
 
@@ -169,6 +220,7 @@ impl JudgeEnd {
 pub(super) struct Unread {
     pub(super) outcomes: Vec<Result<Settled, FallbackReason>>,
     pub(super) counts: Counts,
+    pub(super) endpoints: Vec<EndpointStatus>,
     pub(super) ended: JudgeEnd,
 }
 
@@ -195,7 +247,31 @@ impl Unread {
                 }),
             },
         };
-        let outcomes = self.outcomes.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(JudgeReport { outcomes, counts: self.counts, ended: self.ended })
+        let Self { outcomes, counts, endpoints, ended } = self;
+        let outcomes = outcomes.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(JudgeReport { outcomes, counts, endpoints, ended })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_one_reason_only_if_the_words_are_the_same() {
+        let end = |code, why: &str| JudgeEnd::SetUp { code, why: why.into() };
+        let is_same = |code, left, right| end(code, left).is_same(&end(code, right));
+        assert!(is_same(ErrorCode::BadRequest, "unknown parameter", "unknown parameter"));
+        assert!(!is_same(ErrorCode::BadRequest, "9312 tokens are too many", "9400 tokens are too many"));
+        assert!(is_same(ErrorCode::Unauthorized, "request 1", "request 2"));
+        assert!(!end(ErrorCode::Unauthorized, "").is_same(&end(ErrorCode::QuotaSpent, "")));
+        assert!(!end(ErrorCode::Unauthorized, "").is_same(&JudgeEnd::CutOff { max_tokens: 1 }));
+    }
+
+    #[test]
+    fn throttling_and_failing_servers_end_no_run() {
+        for code in [ErrorCode::RateLimited, ErrorCode::Broker5xx] {
+            assert_eq!(JudgeEnd::of_many(&FallbackReason::Spent { code, why: "".into() }), None);
+        }
     }
 }

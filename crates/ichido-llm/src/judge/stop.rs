@@ -35,6 +35,11 @@ impl Stop {
         self.reach(StopStage::AtOnce);
     }
 
+    /// Returns whether the signal was given.
+    pub fn is_given(&self) -> bool {
+        StopStage::Running < *self.0.borrow()
+    }
+
     fn reach(&self, stage: StopStage) {
         self.0.send_if_modified(|at| std::mem::replace(at, stage.max(*at)) < stage);
     }

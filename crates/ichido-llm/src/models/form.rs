@@ -126,6 +126,9 @@ impl AnswerForm {
         if MAX_TEXT_BYTES < text.len() {
             return Err(Unusable::NoJson(format!("it is longer than {MAX_TEXT_BYTES} bytes")));
         }
+        if text.trim().is_empty() {
+            return Err(Unusable::NoJson("it is empty".to_owned()));
+        }
         let error = match serde_json::from_str(text) {
             Ok(value) => return self.check(&value).map(|()| ParsedAnswer { value, was_repaired: false }),
             Err(error) => error,

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::pace::Opening;
-use ichido_core::pace::{Circuit, Grant, Pace, PaceSettings, PauseReason};
+use ichido_core::pace::{Circuit, Grant, Pace, PaceSettings, PauseReason, PerSecond, Rate};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{PaceReport, Verdict};
@@ -145,6 +145,12 @@ impl Pacer {
     pub fn stopped(&self) -> Option<(Timestamp, PauseReason)> {
         let (pace, settings) = self.pace();
         pace.stopped(&settings, self.clock.now())
+    }
+
+    /// Returns the rate that was learned from refusals, as far as is known here.
+    pub fn learned_rate(&self) -> Option<PerSecond> {
+        let (pace, settings) = self.pace();
+        matches!(pace.rate, Rate::Paced(_)).then(|| pace.rate.limit(&settings)).flatten()
     }
 
     /// Returns the longest pause that the destination may request.

@@ -97,14 +97,19 @@ fn denied_access_is_reported_as_setup_error() {
 #[test]
 fn run_ends_with_its_first_calls_if_nothing_listens_at_the_endpoint() {
     let fixture = JudgeFixture::new(20, &json!({}));
+    fixture.folder.write("out.jsonl", "yesterday\n");
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = fixture.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", fixture.llm]);
     let output = command.args(["--endpoint", &format!("http://127.0.0.1:{port}/v1")]).output().unwrap();
     let ran = JudgeOutput::new(output);
-    ran.ended_with(1).says("cannot call the model: CONNECT_FAILED").says("check --endpoint");
-    ran.counts("judged", 0).counts("fallbacks", 20).counts("set_up", 20);
+    ran.ended_with(1).says("cannot call the model: CONNECT_FAILED");
+    ran.says("check the scheme, host and port of --endpoint");
+    ran.counts("judged", 0).counts("fallbacks", 20).says("unreached").says("set_up");
     assert!(!ran.err.contains("NETWORK_TIMEOUT"), "{}", ran.err);
+    // Nothing was judged, so the results of an earlier run stay.
+    ran.counts("results", 0).says("nothing was judged, so out.jsonl is unchanged");
+    assert_eq!(std::fs::read_to_string(fixture.out()).unwrap(), "yesterday\n");
 }
 
 /// A reasoning model gets enough tokens by default, and is asked to reason little.
@@ -128,9 +133,10 @@ fn answers_without_enough_tokens_end_the_run_early_with_the_fix() {
     ran.counts("fallbacks", 40).says("the answer did not fit into 400 tokens");
     assert!(fixture.requests() <= 28, "five articles, twice, and what was in flight: {}", fixture.requests());
     assert_eq!(fixture.judgements().len(), 40);
-    // Twice as many are enough: each is asked for twice, and the result says what that costs.
+    // Twice as many are enough: the first ones are asked for twice, and the result says how to avoid that.
     let ran = fixture.judge(&["--max-output-tokens", "400"]);
-    ran.ended_with(0).counts("judged", 40).counts("cut off", 40).says("--max-output-tokens is 400");
+    ran.ended_with(0).counts("judged", 40);
+    ran.says("answers did not fit into 400 tokens; pass --max-output-tokens 800");
     let ran =
         fixture.command(&["articles.jsonl", "--plan-only", "--max-output-tokens", "20"]).output().unwrap();
     JudgeOutput::new(ran).ended_with(2).says("64");

@@ -1,15 +1,14 @@
-//! A long `Retry-After` is announced at once, planned with, and ended by `--forget`.
+//! A long `Retry-After` is announced at once, planned with, and ended by `--resume`.
 // Spec: B7, D6.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::Command;
 
 use serde_json::json;
 
 use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
-fn long_retry_after_is_announced_at_once_and_ended_by_forget() {
+fn long_retry_after_is_announced_at_once_and_ended_by_resume() {
     let script = json!({ "rules": [{ "do": { "fail": "throttle" }, "retry_after": { "seconds": 7_200 } }] });
     let mut fixture = JudgeFixture::new(6, &script);
     let mut running = fixture.start(&[]);
@@ -17,31 +16,35 @@ fn long_retry_after_is_announced_at_once_and_ended_by_forget() {
     let announced = errors.by_ref().map(Result::unwrap).find(|line| line.starts_with("paused until "));
     let announced = announced.expect("it says that it waits");
     assert!(
-        announced.contains(" UTC (59m ") && announced.ends_with(" by the provider; Ctrl-C to stop"),
+        announced.contains(" UTC (59m ")
+            && announced
+                .contains(", when one call asks again; the provider asked for 2h 00m; Ctrl-C to stop")
+            && announced.ends_with(", `ichido judge --resume` to ask now"),
         "{announced}"
     );
     let plan = errors.next().unwrap().unwrap();
-    assert!(plan.starts_with("6 articles left: ") && plan.contains(" at best, likely "), "{plan}");
-    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
-    assert_eq!(running.wait().unwrap().code(), Some(3), "{:?}", errors.collect::<Vec<_>>());
-    assert_eq!(fixture.judgements().len(), 6);
-    assert!(fixture.requests() <= 6, "{}", fixture.requests());
-    // The next run knows it before it asks, and another model is not held back.
+    assert!(plan.starts_with("6 articles left: ") && plan.contains(", 2h 00m on a bad day"), "{plan}");
+    // Another run knows it before it asks, and another model is not held back.
     let planned = fixture.judge(&["--dry-run", "--deadline", "15m"]);
-    planned.ended_with(0).says("paused until ").says("by the provider, which the times include");
-    planned.says("15m 00s is not enough for one article");
+    planned.ended_with(0).says("paused until ").says("by the provider; the times include it");
+    planned.says("the pause ends after the deadline of 15m 00s").says("the provider refused more");
+    assert!(fixture.requests() <= 6, "{}", fixture.requests());
     fixture.fake.script(fake_llm::Script::default());
     fixture.llm = "openai:gpt-other";
     fixture.judge(&[]).ended_with(0).counts("judged", 6);
+    // The run that waits goes on, and what is judged stays.
+    let resumed = JudgeOutput::new(fixture.command(&["--resume"]).output().unwrap());
+    resumed.ended_with(0).says("gpt-test   0           by the provider").says("gpt-other  6           no");
+    resumed.says("Ichido no longer waits for the provider: one call asks again");
+    assert_eq!(running.wait().unwrap().code(), Some(0), "{:?}", errors.collect::<Vec<_>>());
+    let judgements = fixture.judgements();
+    assert!(
+        judgements.iter().all(|judgement| judgement["model"] == "gpt-test" && judgement["fallback"] == false)
+    );
+    let again = JudgeOutput::new(fixture.command(&["--resume", "openai:gpt-other"]).output().unwrap());
+    again.ended_with(0).says("nothing is paused");
     fixture.llm = "openai:gpt-test";
-    // Without its judgements there is nothing to confirm.
-    let forgotten = JudgeOutput::new(fixture.command(&["--forget", "gpt-test"]).output().unwrap());
-    forgotten
-        .ended_with(0)
-        .says("gpt-test  0           by the provider")
-        .says("deleted 0 judgements; Ichido no longer waits");
-    fixture.judge(&["--dry-run"]).ended_with(0);
-    fixture.judge(&[]).ended_with(0).counts("judged", 6);
+    fixture.judge(&["--dry-run"]).ended_with(0).says("6 already judged");
 }
 
 #[test]

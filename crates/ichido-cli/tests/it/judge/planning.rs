@@ -47,9 +47,10 @@ fn odd_settings_get_sensible_answers() {
     };
     let many = plan(&["--parallel", "200"]);
     many.ended_with(0).says("6 at a time").says("1 of 6 is retried 4 times").says("bad day   37.5s");
-    plan(&["--parallel", "2000"]).ended_with(2).says("--parallel: ").says("at most 1000");
+    plan(&["--parallel", "2000"]).ended_with(2).says("--parallel").says("2000 is not in 1..=1000");
     plan(&["--interval", "2h"]).ended_with(2).says("--interval: ").says("at most");
-    plan(&["--deadline", "0"]).ended_with(2).says("--deadline: leaves no time for any call");
+    // No call starts within the interval.
+    plan(&["--deadline", "2"]).ended_with(2).says("--deadline: leaves no time for any call");
     plan(&["--deadline", "3s"]).ended_with(0).says("3s is not enough for one article");
     plan(&["--retries", "1"]).ended_with(0).says("up to 1 retry").says("1 of 6 is retried once");
     plan(&["--retries", "0"]).ended_with(0).says("no retries");

@@ -59,7 +59,7 @@ fn usual_damage_is_repaired() {
 fn ambiguous_text_is_rejected() {
     let expected = Err(Unusable::NoJson("at line 1 column 1".to_owned()));
     assert_eq!(read("FYI"), expected);
-    assert_eq!(read(""), Err(Unusable::NoJson("at line 1 column 0".to_owned())));
+    assert_eq!(read(""), Err(Unusable::NoJson("it is empty".to_owned())));
     let two = "{\"label\":\"FYI\"} or {\"label\":\"IGNORE\"}";
     assert_eq!(read(two), Err(Unusable::Ambiguous));
     for text in [

@@ -204,6 +204,10 @@ async fn run_ends_within_seconds_if_nothing_listens_there() {
         let expected = JudgeEnd::SetUp { code: ErrorCode::ConnectFailed, why: "as scripted".into() };
         assert_eq!(report.ended, expected);
         assert_eq!(report.outcomes.len(), count);
+        let words = words(&report);
+        assert_eq!(words[0], "unreached", "it was asked");
+        assert!(words.iter().all(|word| ["unreached", "set_up"].contains(word)), "{words:?}");
+        assert_eq!(words[count - 1] == "set_up", 2 < count, "the last of many was not: {words:?}");
         // One article alone makes its five calls, with their backoff.
         let most = if count == 1 {
             50
@@ -272,11 +276,75 @@ async fn run_ends_early_if_every_answer_is_cut_off() {
         );
         assert!(words(&report).iter().all(|word| ["cut_off", "set_up"].contains(word)));
     }
-    // If some fit, the others are no rule.
+    // One that fits now and then does not make the others fit: ten in a row end it.
     let model = Scripted::after(Duration::from_millis(10)).first("item 3", &[ScriptedCall::Says(YES)]);
     let model = Arc::new(model.otherwise(|_| ScriptedCall::CutOff("")));
     let report = judge(&model, at_once(1)).run(numbered(20), &Stop::new()).await.unwrap();
-    assert_eq!((report.ended, report.counts.calls), (JudgeEnd::Whole, 39));
+    assert_eq!((&report.ended, report.counts.calls), (&JudgeEnd::CutOff { max_tokens: 100 }, 27));
+    let Outcome::Fallback(why) = &report.outcomes[19] else { panic!("{report:?}") };
+    assert!(why.to_string().ends_with("because the answers did not fit into 100 tokens"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_start_with_twice_the_tokens_after_five_that_needed_them() {
+    let model = Scripted::after(Duration::from_millis(10)).otherwise(|seen| {
+        if seen.max_tokens < 100 { ScriptedCall::CutOff("") } else { ScriptedCall::Says(YES) }
+    });
+    let model = Arc::new(model.first("item 19", &[ScriptedCall::CutOff("")]));
+    let report = judge(&model, at_once(1)).run(numbered(20), &Stop::new()).await.unwrap();
+    assert_eq!((report.counts.cut_off, report.counts.calls), (6, 25), "five twice, and fifteen once");
+    assert_eq!(report.counts.retries, 5);
+    let Outcome::Fallback(why) = &report.outcomes[19] else { panic!("{report:?}") };
+    assert_eq!(*why, FallbackReason::CutOff { max_tokens: 100 }, "twice is the limit");
+    assert_eq!(report.ended, JudgeEnd::Whole);
+}
+
+/// A wrong base URL answers HTML, a wrong parameter is refused for every article, a proxy breaks every connection.
+// SPEC B6.
+#[tokio::test(start_paused = true)]
+async fn run_ends_early_if_all_items_fail_for_the_same_reason() {
+    for (step, code, max_calls) in [
+        (ScriptedCall::Says("<html>"), ErrorCode::AnswerUnusable, 22),
+        (ScriptedCall::Status(400), ErrorCode::BadRequest, 7),
+        (ScriptedCall::Breaks(NetworkFault::Broken), ErrorCode::NetworkTimeout, 40),
+    ] {
+        let model = Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| step));
+        let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
+        assert!(
+            matches!(&report.ended, JudgeEnd::SetUp { code: found, .. } if *found == code),
+            "{step:?}: {:?}",
+            report.ended
+        );
+        assert!(report.counts.calls <= max_calls, "{step:?}: {:?}", report.counts);
+        // If one was answered, the others may be at fault.
+        let some = Scripted::after(Duration::from_millis(10)).first("item 0", &[ScriptedCall::Says(YES)]);
+        let some = Arc::new(some.otherwise(move |_| step));
+        let report = judge(&some, at_once(1)).run(numbered(12), &Stop::new()).await.unwrap();
+        assert_eq!(report.ended, JudgeEnd::Whole, "{step:?}");
+    }
+}
+
+/// For those who watch a run.
+#[tokio::test(start_paused = true)]
+async fn items_that_are_given_up_are_known_during_the_run() {
+    let refused = [ScriptedCall::Status(400)];
+    let model = Scripted::after(Duration::from_secs(1)).first("b", &refused);
+    let judge = judge(&Arc::new(model), at_once(1));
+    let stop = Stop::new();
+    let look = async {
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        (judge.take_given_up(), judge.take_given_up())
+    };
+    // The first is there twice, and "b" is the third prompt.
+    let run = judge.run(prompts(["a", "a", "b", "c", "d"]), &stop);
+    let (report, (given_up, again)) = tokio::join!(run, look);
+    assert_eq!(
+        given_up.iter().map(|(index, why)| (*index, why.as_str())).collect::<Vec<_>>(),
+        [(2, "refused")]
+    );
+    assert_eq!(again, []);
+    let endpoint = &report.unwrap().endpoints[0];
+    assert_eq!((endpoint.name.as_str(), endpoint.calls, endpoint.failed), ("here", 4, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,7 +32,14 @@ async fn run_takes_planned_time_and_keeps_slots() {
         let settings = parallel(count);
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let (interval, latency) = (settings.interval, Duration::from_secs(5));
-        let batch = BatchPlan { items: 120, parallel: settings.parallel, interval, latency, waits: &waits };
+        let batch = BatchPlan {
+            items: 120,
+            parallel: settings.parallel,
+            interval,
+            latency,
+            waits: &waits,
+            pace: None,
+        };
         assert_eq!(estimate(&batch, &Assumptions::DEFAULT).best, expected);
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::worker::Paces;
-use ichido_llm::judge::{Judge, JudgeEnd, JudgePause, Settings, Stop};
+use ichido_core::retry::{Retry, Schedule};
+use ichido_llm::judge::{FallbackReason, Judge, JudgeEnd, JudgePause, Outcome, Settings, Stop};
 use ichido_llm::models::Model;
 use ichido_store::Store;
 use ichido_store::testing::{postgres, sqlite};
@@ -47,14 +48,15 @@ async fn pause_holds_back_one_model_at_one_endpoint(store: Store) {
     let both = on(&store, model().at(&["here", "there"]));
     both.known(&numbered(6)).await.unwrap();
     assert_eq!(both.paused(), None);
-    // The next run knows it before it asks.
+    // The next run knows it before it asks, and how slow the pace is.
     let next = on(&store, model());
     next.known(&numbered(6)).await.unwrap();
     assert!(is_an_hour(next.paused()), "{:?}", next.paused());
+    assert!(next.learned_spacing().is_some());
     // A person ends it.
-    Paces::new(store.clone()).resume("model scripted-1 at here").await.unwrap();
+    Paces::new(store.clone()).forget("model scripted-1 at here").await.unwrap();
     next.known(&numbered(6)).await.unwrap();
-    assert_eq!(next.paused(), None);
+    assert_eq!((next.paused(), next.learned_spacing()), (None, None));
     let report = next.run(numbered(6), &Stop::new()).await.unwrap();
     assert!(words(&report)[..5].iter().all(|word| *word == "judged"), "{:?}", words(&report));
 }
@@ -76,29 +78,54 @@ async fn run_ends_at_once_if_the_pause_outlasts_its_deadline() {
     let began = Instant::now();
     let report = judge(&model, settings).run(numbered(10), &Stop::new()).await.unwrap();
     assert_eq!((report.ended, report.outcomes.len()), (JudgeEnd::Deadline, 10));
+    assert!(report.outcomes.iter().all(|outcome| *outcome == Outcome::Fallback(FallbackReason::Paused)));
     let counts = report.counts;
     assert!(counts.calls <= 2 && counts.lost == 0, "no more than were in flight: {counts:?}");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
-/// One refusal after many answers holds back only its own item. When nothing else is left, the run is paused.
+/// The provider accepts nothing for two hours, whatever it accepted before.
 #[tokio::test(start_paused = true)]
-async fn run_that_waits_for_its_last_item_is_paused() {
-    let model = Scripted::after(Duration::from_millis(10)).first("item 50", &[ScriptedCall::Wait("3600")]);
+async fn one_long_retry_after_pauses_the_run_at_once() {
+    let model = Scripted::after(Duration::from_millis(10)).first("item 50", &[ScriptedCall::Wait("7200")]);
     let model = Arc::new(model.otherwise(|_| ScriptedCall::Says(YES)));
-    let judge = judge(&model, at_once(1));
+    let judge = judge(&model, at_once(4));
     let look = async {
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        let early = judge.paused();
         tokio::time::sleep(MINUTE).await;
-        (early, judge.paused(), judge.counts().answered)
+        (judge.paused(), judge.counts().calls, judge.endpoints()[0].pause)
     };
     let stop = Stop::new();
-    let (report, (early, late, answered)) = tokio::join!(judge.run(numbered(60), &stop), look);
-    assert_eq!((early, answered), (None, 59), "the others are not held back");
-    assert!(is_an_hour(late), "{late:?}");
-    assert_eq!(words(&report.unwrap()), ["judged"; 60]);
+    let (report, (paused, calls, of_endpoint)) = tokio::join!(judge.run(numbered(200), &stop), look);
+    assert!(is_an_hour(paused), "{paused:?}");
+    assert_eq!((paused.unwrap().requested, of_endpoint.is_some()), (Some(2 * HOUR), true));
+    assert!((51..=55).contains(&calls), "no more than were in flight: {calls}");
+    assert_eq!(words(&report.unwrap()), ["judged"; 200]);
     let moments = model.moments("item 50");
     assert!(HOUR <= moments[1].saturating_sub(moments[0]), "{moments:?}");
+    let late = model.seen().iter().filter(|seen| HOUR <= seen.at).count();
+    assert!(140 <= late, "the others waited as well: {late}");
     assert_eq!(judge.paused(), None);
+}
+
+/// A person ends the pause in another terminal, and the article that was refused is asked as well.
+#[tokio::test]
+async fn run_that_waits_goes_on_when_a_person_ends_the_pause() {
+    let file = sqlite::fresh_file();
+    let store = Store::open(&file.url, 4).await.unwrap();
+    let model = Arc::new(model().first("item 0", &[ScriptedCall::Wait("7200")]));
+    let schedule =
+        Schedule::Exponential { base: Duration::from_millis(10), factor: 2, cap: Duration::from_millis(50) };
+    let settings = Settings { retry: Retry { schedule, ..Retry::LLM }, ..at_once(1) };
+    let judge: Judge<Label> =
+        Judge::with_store(Arc::clone(&model) as Arc<dyn Model>, form(), settings, &store, "labels").unwrap();
+    let resume = async {
+        while judge.paused().is_none() {
+            tokio::task::yield_now().await;
+        }
+        Paces::new(store.clone()).forget("model scripted-1 at here").await.unwrap();
+    };
+    let stop = Stop::new();
+    let (report, ()) = tokio::join!(judge.run(numbered(4), &stop), resume);
+    assert_eq!(words(&report.unwrap()), ["judged"; 4]);
+    assert_eq!(model.moments("item 0").len(), 2);
 }

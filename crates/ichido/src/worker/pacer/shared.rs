@@ -94,6 +94,15 @@ impl Paces {
         self.change(destination, resume).await
     }
 
+    /// Ends the pauses as [`resume`](Self::resume), and forgets how fast the destination may be called.
+    pub async fn forget(&self, destination: &str) -> Result<(), StoreError> {
+        let forget = |row: Row| {
+            let row = Row { pace: row.pace.forgotten(), is_paused: false, ..row };
+            row.changed(|changes| changes.pause = None)
+        };
+        self.change(destination, forget).await
+    }
+
     async fn change(&self, destination: &str, change: impl Fn(Row) -> Row) -> Result<(), StoreError> {
         for _ in 0..MAX_ROUNDS {
             let row = Row::read(&self.0, destination).await?;
