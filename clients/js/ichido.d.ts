@@ -228,6 +228,11 @@ export class Queue {
   discard(id: number): Promise<void>;
   /** Sends the entries that are due. Resolves to the number of entries that still wait. */
   drain(): Promise<number>;
+  /**
+   * Sends at once what waits because earlier attempts had no response. Call it when the page learns that the server is back, or when a
+   * person asks for it. A wait that a server asked for stays.
+   */
+  sendNow(): Promise<void>;
   /** Stops sending from this page. The stored entries stay. */
   close(): void;
 }

@@ -173,6 +173,10 @@ export class Queue {
     return waiting;
   }
 
+  async sendNow() {
+    await this.#hurry();
+  }
+
   close() {
     this.#closed.abort();
     this.#wake?.stop.abort();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { ready, rows, save, Stage, story, until, untilRows } from './stage.js';
+import { ready, rows, save, signOut, Stage, story, until, untilRows } from './stage.js';
 
 /** Ann and the first person, each with a token, in one browser. */
 async function two(t, wanted) {
@@ -87,12 +87,12 @@ test('signing out leaves nothing readable but waiting saves', async (t) => {
   // Offline nobody can sign out, and the page says so.
   const asked = [];
   page.on('dialog', (dialog) => (asked.push(dialog.message()), dialog.accept()));
-  await page.click('#sign-out');
+  await signOut(page);
   await until('it says why not', async () => /Cannot reach the server/.test(await page.textContent('#hint')));
   assert.match(asked[0], /1 page is not saved yet/);
   await stage.context.setOffline(false);
   await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
-  await page.click('#sign-out');
+  await signOut(page);
   for (const tab of [page, other]) await tab.waitForURL(/sign-in/);
   assert.equal(asked.length, 1, 'nothing is waiting any more');
   assert.doesNotMatch(await readable(page), /fox|dog/i);

@@ -160,6 +160,27 @@ export class Stage {
 /** Waits until the page has its data. */
 export const ready = (page) => page.waitForSelector('html[data-started]', { state: 'attached' });
 
+/** A bookmark as the server returns it, saved this many minutes ago. */
+export const bookmark = (id, minutes, rest = {}) => ({
+  id, url: `https://example.com/${id}`, title: `Page ${id}`, summary: null, summary_by: null, status: 'done', error_code: null, error_message: null, can_retry: false,
+  job_type: null, attempt: null, max_attempts: null, retry_at: null, tags: [], icon: null, created_at: new Date(Date.now() - minutes * 60_000).toISOString(), ...rest,
+});
+
+/** Lets the pages of a context see these bookmarks, a page of 50 at a time, instead of the server's. */
+export const show = (context, all) =>
+  context.route(/\/v1\/bookmarks\?/, (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const from = Number(query.get('before') ?? 0);
+    const to = from + Number(query.get('limit') ?? 50);
+    return route.fulfill({ json: { bookmarks: all.slice(from, to), next: to < all.length ? String(to) : null, total: query.get('q') ? null : all.length } });
+  });
+
+/** Opens the menu and signs out. */
+export async function signOut(page) {
+  await page.click('#open-menu');
+  await page.click('#sign-out');
+}
+
 /** Types a URL and presses the button. */
 export async function save(page, url) {
   await page.fill('#url', url);

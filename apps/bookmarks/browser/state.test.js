@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { Shelf } from '../page/shelf.js';
 import { intentOf, items, urlOf } from '../page/state.js';
 
 const SEEN = { q: '', isOnline: true };
@@ -21,12 +22,17 @@ test('a save that the server has not answered is shown as saving', () => {
 
 test('each status of a bookmark has its text and its steps', () => {
   const shown = (over) => (({ state, text, steps }) => [state, text, steps])(items([bookmark(over)], [], SEEN)[0]);
-  assert.deepEqual(shown({ status: 'processing', job_type: 'extraction' }), ['processing', { kind: 'reading' }, ['remove']]);
-  assert.deepEqual(shown({ status: 'processing', job_type: 'llm_processing' }), ['processing', { kind: 'summarising' }, ['remove']]);
+  const steps = ['edit', 'remove'];
+  assert.deepEqual(shown({ status: 'processing', job_type: 'extraction' }), ['processing', { kind: 'reading', attempt: null }, steps]);
+  const second = { status: 'processing', job_type: 'llm_processing', attempt: 2, max_attempts: 3 };
+  assert.deepEqual(shown(second), ['processing', { kind: 'summarising', attempt: { attempt: 2, of: 3 } }, steps]);
   const retrying = { status: 'retrying', error_code: 'page_busy', can_retry: true, retry_at: '2026-11-17T00:00:01Z' };
-  assert.deepEqual(shown(retrying), ['retrying', { kind: 'retryAt', at: Date.parse(retrying.retry_at), code: 'page_busy' }, ['retry', 'remove']]);
-  assert.deepEqual(shown({ status: 'failed', error_code: 'page_refused', error_message: 'No' }), ['failed', { kind: 'error', code: 'page_refused', message: 'No' }, ['remove']]);
-  assert.deepEqual(shown({ summary: 'A fox.', summary_by: 'model' }), ['done', { kind: 'summary', summary: 'A fox.', by: 'model' }, ['remove']]);
+  const next = { attempt: 2, of: 3 };
+  const waits = { kind: 'retryAt', at: Date.parse(retrying.retry_at), code: 'page_busy', attempt: next };
+  assert.deepEqual(shown({ ...retrying, attempt: 1, max_attempts: 3 }), ['retrying', waits, ['retry', ...steps]]);
+  const refused = { status: 'failed', error_code: 'page_refused', error_message: 'No', can_retry: true };
+  assert.deepEqual(shown(refused), ['failed', { kind: 'noSummary', code: 'page_refused', message: 'No' }, ['retry', ...steps]]);
+  assert.deepEqual(shown({ summary: 'A fox.', summary_by: 'model' }), ['done', { kind: 'summary', summary: 'A fox.', by: 'model' }, steps]);
 });
 
 test('one link from two places is two requests', () => {
@@ -35,14 +41,37 @@ test('one link from two places is two requests', () => {
   for (const intent of [web, share]) assert.equal(urlOf(entry({ intent })), 'https://a.example/');
 });
 
+test('a save that waits has the title that the page had', () => {
+  const [titled] = items([], [entry({ intent: intentOf('https://a.example/', 'share', 'A page: with words') })], SEEN);
+  const [bare] = items([], [entry({ intent: intentOf('https://a.example/%E6%97%A5', 'web', '') })], SEEN);
+  assert.deepEqual([titled.title, bare.title], ['A page: with words', 'a.example/日']);
+});
+
+test('new bookmarks on the first page push none out of the list', () => {
+  const shelf = new Shelf([]);
+  const at = (minute) => bookmark({ id: `b${minute}`, created_at: new Date(Date.UTC(2026, 10, 17, 0, minute)).toISOString() });
+  const page = (...minutes) => ({ bookmarks: minutes.map(at), next: 'x' });
+  shelf.read(page(5, 4), '');
+  shelf.readMore(page(3, 2));
+  shelf.read(page(7, 6), '');
+  assert.deepEqual(shelf.shown.map(({ id }) => id), ['b7', 'b6', 'b5', 'b4', 'b3', 'b2']);
+  // One that should be on the page and is not was deleted elsewhere.
+  shelf.read({ bookmarks: [at(7), at(4)], next: 'x' }, '');
+  assert.deepEqual(shelf.shown.map(({ id }) => id), ['b7', 'b4', 'b3', 'b2']);
+});
+
 test('sharing to the page is promised on Android alone', async () => {
   // Safari on an iPhone ignores the share target of a manifest.
   let chosen = 'en';
   globalThis.localStorage = { getItem: () => chosen };
   const { words } = await import('../page/words.js');
-  const promises = [['en', /^On Android, .* share .*\. An iPhone cannot share to web pages: use a shortcut/], ['ja', /^Androidでは、.*「共有」.*。iPhoneの「共有」はウェブページに対応していない.*「ショートカット」/]];
-  for (const [language, promise] of promises) {
+  for (const [language, android, iphone] of [
+    ['en', /other apps can then share/i, /^An iPhone cannot share to web pages\. Use a shortcut/],
+    ['ja', /「共有」から保存できます/, /^iPhoneの「共有」はウェブページに対応していません。.*「ショートカット」/],
+  ]) {
     chosen = language;
-    assert.match(words().phoneHow, promise);
+    assert.match(words().androidHow, android);
+    assert.match(words().iphoneHow, iphone);
+    assert.doesNotMatch(words().iphoneHow, /home screen|ホーム画面/);
   }
 });

@@ -1,21 +1,39 @@
 // @ts-check
 // The list: the server's bookmarks, and the saves that wait on this device.
 
+import { readAddress } from './address.js';
 import * as api from './api.js';
+import { prepareBookmarklets } from './bookmarklet.js';
+import { openEditor } from './editor.js';
 import { listenToKeys } from './keys.js';
+import { openHelp, showKeys, wireMenu } from './menu.js';
 import { forget, reload, remember, remembered, watchPerson, whoIsHere } from './person.js';
-import { addressOf, openQueue, save } from './saves.js';
-import { becameOf, isMoving, items, waitingCount, withBookmark } from './state.js';
-import { show } from './view.js';
-import { languageButton, speak, words } from './words.js';
+import { keepPlace, placeHere, rememberSearch, searchHere } from './place.js';
+import { Removal } from './removal.js';
+import { openQueue, save } from './saves.js';
+import { isMoving, Shelf } from './shelf.js';
+import { becameOf, isUnanswered, items, waitingCount, wasAway } from './state.js';
+import { show, unfold } from './view.js';
+import { language, languageButton, speak, words } from './words.js';
 
 /** @typedef {import('./ichido/ichido.js').Entry} Entry */
 /** @typedef {import('./ichido/ichido.js').Queue} Queue */
 /** @typedef {import('./state.js').Step} Step */
 
-/** How often the server is asked while a bookmark is being processed, and otherwise. */
+/** How often the server is asked while something is about to change, and otherwise. */
 const SOON_MS = 2_000;
 const LATER_MS = 20_000;
+/** How long typing must pause before a search. */
+const TYPING_MS = 200;
+/** A second press within this time is an impatient finger, not another save. */
+const PRESS_AGAIN_MS = 1_500;
+/** How long the result of an action is shown. */
+const ANNOUNCED_MS = 10_000;
+/** How far below the window the next page is loaded. */
+const AHEAD = '800px';
+/** How many bookmarks below the first page are refreshed at once. */
+const MAX_REFRESHED = 10;
+const LARGEST_PAGE = 100;
 
 /** @template {HTMLElement} T @param {string} id */
 const at = (id) => /** @type {T} */ (document.getElementById(id));
@@ -25,52 +43,95 @@ const search = /** @type {HTMLInputElement} */ (at('q'));
 
 /** The person this page belongs to, as long as it is open. @type {api.Person} */
 let person;
-/** The first page of the list, and the bookmarks loaded below it. @type {api.Bookmark[]} */
-let bookmarks = [];
-/** @type {api.Bookmark[]} */
-let further = [];
+/** @type {Shelf} */
+let shelf;
+/** @type {Queue} */
+let queue;
 /** @type {Entry[]} */
 let entries = [];
 /** Saves made on this page that have no response yet. @type {Set<number>} */
 const pressed = new Set();
-/** @type {string | null} */
-let next = null;
-/** The search that the list was read with. */
-let q = '';
-/** Whether the list was ever read. Before that, an empty list means nothing. */
-let isRead = false;
+/** When the last save was pressed, and whether the field was edited since. */
+let pressedAt = -Infinity;
+let isEdited = true;
 let isReached = true;
+/** Whether a read failed since the last that succeeded. */
+let wasUnreached = false;
+/** Whether this page loads the next page of the list. */
+let isLoading = false;
 
 const isOnline = () => navigator.onLine && isReached;
+const wantedSearch = () => search.value.trim();
+/** Whether the list is searched on this device, because the server cannot be asked. */
+const isLocal = () => !isOnline() && wantedSearch() !== shelf.q;
+
+const removal = new Removal({
+  remove: api.remove,
+  removed: (id) => shelf.remove(id),
+  failed: ({ title }, error) => isOver(error) || complain(words().removeFailed(title)),
+  changed: () => draw(),
+});
 
 function draw() {
-  const known = new Set(bookmarks.map((bookmark) => bookmark.id));
-  const all = [...bookmarks, ...further.filter((bookmark) => !known.has(bookmark.id))];
-  const shown = items(all, entries, { q, isOnline: isOnline() });
-  show(list, shown, Date.now());
-  at('nothing').hidden = shown.length > 0 || !isRead;
-  at('nothing-what').textContent = q ? words().notFound : words().nothing;
-  at('nothing-how').textContent = q ? words().notFoundHow : words().nothingHow;
-  at('more').hidden = next === null;
+  const q = wantedSearch();
+  const bookmarks = (isLocal() ? shelf.local(q) : shelf.shown).filter(({ id }) => !removal.hides(id));
+  show(list, items(bookmarks, entries, { q, isOnline: isOnline(), pinned: shelf.pinned }), Date.now());
+  const isEmpty = list.children.length === 0 && (shelf.isRead || isLocal());
+  const isWhole = (isLocal() ? q : shelf.q) === '';
+  at('nothing').hidden = !isEmpty || !isWhole;
+  at('not-found').hidden = !isEmpty || isWhole;
+  at('more').hidden = shelf.next === null || isLocal();
+  drawCount(bookmarks.length, q);
+  drawBottom();
+}
+
+/** @param {HTMLElement} element @param {string} text */
+function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** @param {number} rows @param {string} q */
+function drawCount(rows, q) {
+  const number = (/** @type {number} */ count) => count.toLocaleString(language());
+  const hidden = removal.open === null ? 0 : 1;
+  const total = shelf.total ?? (shelf.isRead && shelf.next === null ? shelf.loaded : null);
+  const all = total === null || total === 0 ? '' : words().count(number(total - hidden), total - hidden);
+  const found = isLocal() ? words().foundHere(number(rows), number(shelf.known.length)) : words().found(number(rows), shelf.next !== null);
+  say(at('count'), q === '' ? all : q === shelf.q || isLocal() ? found : '');
+  at('count').hidden = at('said').textContent !== '' || at('hint').textContent !== '';
+}
+
+function drawBottom() {
   const waiting = waitingCount(entries);
   const lack = isOnline() ? '' : navigator.onLine ? words().unreachable : words().offline;
   const rest = waiting > (isOnline() ? 1 : 0) ? words().toSend(waiting) : '';
   const bar = [lack, rest].filter(Boolean).join(words().gap);
   at('bar').hidden = bar === '';
-  if (at('bar').textContent !== bar) at('bar').textContent = bar;
-  return shown;
+  say(at('bar-text'), bar);
+  at('send-now').hidden = waiting === 0 || !navigator.onLine;
+  const removed = removal.open;
+  at('toast').hidden = removed === null;
+  say(at('toast-text'), removed === null ? '' : words().removed(removed.title));
 }
 
-/** Shows the result of an action below the field. @param {string} text */
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let announced;
+
+/** Shows the result of an action below the field, for a while. @param {string} text */
 function announce(text) {
+  clearTimeout(announced);
+  announced = setTimeout(() => announce(''), ANNOUNCED_MS);
   at('said').textContent = text;
   at('hint').textContent = '';
+  at('count').hidden = text !== '';
 }
 
-/** Shows an error in the same line. @param {string} text */
+/** Shows an error in the same line, until the next action. @param {string} text */
 function complain(text) {
+  announce('');
+  clearTimeout(announced);
   at('hint').textContent = text;
-  at('said').textContent = '';
+  at('count').hidden = text !== '';
 }
 
 /** Goes to the sign-in page, because nobody is signed in. */
@@ -86,25 +147,41 @@ function isOver(error) {
   return error instanceof api.SignedOut || error instanceof api.SomebodyElse;
 }
 
+/** The server did not respond to a read: the bar says so, and the page asks again soon. */
+function unreached() {
+  isReached = false;
+  wasUnreached = true;
+}
+
+/** The server responded. What waits because it did not is sent now. */
+async function reached() {
+  isReached = true;
+  if (!wasUnreached) return;
+  wasUnreached = false;
+  for (const entry of entries) if (wasAway(entry)) await queue.retry(entry.id);
+  await queue.sendNow();
+}
+
 /** The number of the latest read of the list. A response to an earlier one is dropped. */
 let reading = 0;
 
 async function read() {
   const mine = ++reading;
-  const wanted = search.value.trim();
+  const q = wantedSearch();
   try {
-    const page = await api.list({ q: wanted });
+    const page = await api.list({ q });
     if (mine !== reading) return;
-    // Bookmarks loaded further down stay as long as the search is the same.
-    if (wanted !== q) further = [];
-    if (further.length === 0) next = page.next;
-    bookmarks = page.bookmarks;
-    q = wanted;
-    isRead = true;
-    isReached = true;
-    if (!q) remember(person, bookmarks);
+    shelf.read(page, q);
+    for (const { id } of shelf.movingBelow(Date.now()).slice(0, MAX_REFRESHED)) {
+      const fresh = await api.one(id);
+      if (fresh === null) shelf.remove(id);
+      else shelf.put(fresh);
+    }
+    if (mine !== reading) return;
+    remember(person, shelf.known);
+    void reached().catch(reportError);
   } catch (error) {
-    if (!isOver(error) && mine === reading) isReached = false;
+    if (!isOver(error) && mine === reading) unreached();
   }
 }
 
@@ -115,64 +192,80 @@ let timer;
 async function look() {
   clearTimeout(timer);
   await read();
-  const shown = draw();
-  if (document.visibilityState === 'visible') timer = setTimeout(look, isMoving(shown) ? SOON_MS : LATER_MS);
+  draw();
+  if (document.visibilityState !== 'visible') return;
+  const now = Date.now();
+  const isSoon = !isReached || waitingCount(entries) > 0 || shelf.shown.some((bookmark) => isMoving(bookmark, now));
+  clearTimeout(timer);
+  timer = setTimeout(look, isSoon && navigator.onLine ? SOON_MS : LATER_MS);
 }
 
-/** @param {Queue} queue */
-async function changed(queue) {
+async function changed() {
   entries = await queue.list();
   draw();
 }
 
-/** @param {Queue} queue */
-function listen(queue) {
+function listen() {
   queue.subscribe(({ id, entry }) => {
     const became = entry && becameOf(entry);
-    if (became && !q) bookmarks = withBookmark(bookmarks, became);
-    void changed(queue);
-    if (entry?.state !== 'done' && entry?.state !== 'failed') return;
-    if (entry.state === 'done' && pressed.delete(id)) showResult(entry, became?.id);
-    void look();
+    if (became) {
+      shelf.put(became, { isNew: true });
+      // Whoever saves a page again wants to keep it.
+      if (removal.open?.id === became.id) removal.undo();
+    }
+    // The read that follows decides whether the server is away: only then is everything sent at once when it is back.
+    if (entry && isUnanswered(entry)) isReached = false;
+    void changed();
+    if (entry?.state === 'done' && pressed.delete(id)) showResult(entry, became);
+    if (entry && (entry.state === 'done' || entry.state === 'failed' || isUnanswered(entry))) void look();
   });
-  at('add').addEventListener('submit', (event) => {
-    event.preventDefault();
-    void add(queue);
-  });
-  list.addEventListener('click', (event) => {
-    const button = event.target instanceof Element ? event.target.closest('[data-step]') : null;
-    const row = button?.closest('.item');
-    if (button && row) void step(queue, row, /** @type {Step} */ (button.getAttribute('data-step')));
-  });
-  return changed(queue);
+  return changed();
 }
 
-/** 201 is a new bookmark. 200 is an earlier one, which is scrolled into view. @param {Entry} entry @param {string | undefined} id */
-function showResult(entry, id) {
+/**
+ * 201 is a new bookmark. 200 is an earlier one: it is shown on top, with the field and the message, wherever it is in the list.
+ * @param {Entry} entry @param {api.Bookmark | null} became
+ */
+function showResult(entry, became) {
   const isOld = entry.answer?.status === 200;
   announce(isOld ? words().savedBefore : words().saved);
-  if (isOld) list.querySelector(`[data-key="bookmark-${CSS.escape(id ?? '')}"]`)?.scrollIntoView({ block: 'nearest' });
+  if (became === null) return;
+  // A search may not find what was just saved.
+  if (!isOld && wantedSearch() === '') return;
+  shelf.pinned = { bookmark: shelf.get(became.id) ?? became, isOld };
+  draw();
+  scrollTo({ top: 0 });
 }
 
-/** @param {Queue} queue */
-async function add(queue) {
-  const address = addressOf(field.value);
-  complain(field.value.trim() === '' ? words().noAddress : address ? '' : words().badAddress);
-  field.setAttribute('aria-invalid', String(address === null));
-  if (address === null) return field.focus();
+async function add() {
+  const text = field.value;
+  const { url, problem } = readAddress(text);
+  const isAgain = !isEdited && performance.now() - pressedAt < PRESS_AGAIN_MS;
+  if (isAgain) return;
+  field.setAttribute('aria-invalid', String(problem !== null));
+  if (problem !== null) {
+    complain({ none: words().noAddress, bad: words().badAddress, credentials: words().credentialsInAddress }[problem]);
+    return field.focus();
+  }
+  isEdited = false;
+  pressedAt = performance.now();
   try {
-    pressed.add((await save(queue, address, 'web')).id);
+    shelf.pinned = null;
+    const { id } = await save(queue, url, 'web');
+    pressed.add(id);
     // Cleared only when the link is stored. Otherwise the person can still copy it.
-    if (addressOf(field.value) === address) field.value = '';
-    await changed(queue);
-    announce(isOnline() ? words().state.saving : words().savedLater);
+    if (field.value === text) field.value = '';
+    await changed();
+    // Its result may be here already.
+    if (pressed.has(id)) announce(isOnline() ? words().saving : words().savedLater);
   } catch (error) {
+    pressedAt = -Infinity;
     complain(error instanceof Error ? error.message : String(error));
   }
 }
 
-/** @param {Queue} queue @param {Element} row @param {Step} step */
-async function step(queue, row, step) {
+/** @param {HTMLElement} row @param {Step} step */
+async function step(row, step) {
   const [from, id] = (row.getAttribute('data-key') ?? '').split(/-(.*)/s);
   if (id === undefined) return;
   try {
@@ -182,25 +275,37 @@ async function step(queue, row, step) {
       entries = await queue.list();
     } else if (step === 'retry') {
       await api.reprocess(id);
+      announce(words().retried);
+    } else if (step === 'edit') {
+      const bookmark = shelf.get(id);
+      if (bookmark) openEditor(row, bookmark, { saved: edited, failed: isOver });
+      return;
     } else {
-      if (!confirm(words().removeSure(row.querySelector('.link')?.textContent ?? ''))) return;
-      await api.remove(id);
       // A person who uses the keyboard continues at the next row.
       const nearest = /** @type {HTMLElement | null} */ (row.nextElementSibling ?? row.previousElementSibling);
-      (nearest ?? field).focus();
-      bookmarks = bookmarks.filter((bookmark) => bookmark.id !== id);
-      further = further.filter((bookmark) => bookmark.id !== id);
-      announce(words().removed);
+      (nearest ?? field).focus({ preventScroll: true });
+      return removal.begin({ id, title: row.querySelector('.link')?.textContent ?? '' });
     }
   } catch (error) {
     if (isOver(error)) return;
-    complain(step === 'remove' ? words().removeFailed : words().retryFailed);
+    complain(words().retryFailed);
   }
   void look();
 }
 
-/** Retries saves that were refused while their person was signed out. @param {Queue} queue */
-async function sendAgain(queue) {
+/** @param {api.Bookmark} bookmark */
+function edited(bookmark) {
+  shelf.put(bookmark);
+  announce(words().edited);
+  draw();
+}
+
+function undo() {
+  if (removal.undo() !== null) announce(words().restored);
+}
+
+/** Retries saves that were refused while their person was signed out. */
+async function sendAgain() {
   for (const { id, canRetry, answer } of entries) {
     if (canRetry && (answer?.status === 401 || answer?.status === 403)) await queue.retry(id);
   }
@@ -209,7 +314,9 @@ async function sendAgain(queue) {
 async function signOut() {
   const unsaved = entries.filter(({ state }) => state !== 'done').length;
   if (unsaved > 0 && !confirm(words().signOutSure(unsaved))) return;
+  /** @type {HTMLDialogElement} */ (at('menu')).close();
   try {
+    await removal.commit();
     await api.signOut();
     await toSignIn();
   } catch {
@@ -217,38 +324,99 @@ async function signOut() {
   }
 }
 
-async function more() {
+/** Loads the next page of the list. @param {number} [limit] */
+async function more(limit) {
+  if (isLoading || shelf.next === null) return;
+  isLoading = true;
+  const { q } = shelf;
   try {
-    const page = await api.list({ q, before: next ?? undefined });
-    further = [...further, ...page.bookmarks];
-    next = page.next;
+    const page = await api.list({ q, before: shelf.next, limit });
+    if (q === shelf.q) shelf.readMore(page);
   } catch (error) {
-    if (!isOver(error)) isReached = false;
+    if (!isOver(error)) unreached();
   }
+  isLoading = false;
   draw();
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let typing;
+
+/** @param {string} q */
+function searchFor(q) {
+  if (search.value !== q) search.value = q;
+  clearTimeout(typing);
+  rememberSearch(wantedSearch());
+  shelf.pinned = null;
+  scrollTo({ top: 0 });
+  void look();
+  // Offline, the result is here at once.
+  draw();
+}
+
+/** @param {Event} event */
+function pressedIn({ target }) {
+  const inside = (/** @type {string} */ what) => (target instanceof Element ? /** @type {HTMLElement | null} */ (target.closest(what)) : null);
+  const row = inside('.item');
+  const button = inside('[data-step]');
+  if (row === null) return;
+  if (button) void step(row, /** @type {Step} */ (button.getAttribute('data-step')));
+  else if (inside('.tag')) searchFor(`#${inside('.tag')?.getAttribute('data-tag')}`);
+  else if (inside('.unfold') || (inside('.text') && !row.querySelector('.unfold[hidden]') && getSelection()?.isCollapsed !== false)) {
+    unfold(row);
+    draw();
+  }
 }
 
 function wire() {
   languageButton(at('language'), () => {
     announce('');
     field.removeAttribute('aria-invalid');
+    spoken();
     draw();
   });
   at('sign-out').addEventListener('click', () => void signOut());
   at('more').addEventListener('click', () => void more());
-  // Some browsers clear the field on Escape and send only `search`.
-  for (const event of ['input', 'search']) search.addEventListener(event, () => void look());
-  at('find').addEventListener('submit', (event) => event.preventDefault());
-  list.addEventListener('click', (event) => {
-    const text = event.target instanceof Element ? event.target.closest('.text') : null;
-    text?.closest('.item')?.toggleAttribute('data-open');
+  at('undo').addEventListener('click', undo);
+  at('open-help').addEventListener('click', openHelp);
+  at('send-now').addEventListener('click', async () => {
+    await queue.sendNow();
+    void look();
   });
-  listenToKeys(list, field, search);
+  field.addEventListener('input', () => (isEdited = true));
+  at('add').addEventListener('submit', (event) => {
+    event.preventDefault();
+    void add();
+  });
+  // Some browsers clear the field on Escape and send only `search`.
+  for (const event of ['input', 'search']) {
+    search.addEventListener(event, () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => searchFor(search.value), TYPING_MS);
+    });
+  }
+  at('find').addEventListener('submit', (event) => {
+    event.preventDefault();
+    searchFor(search.value);
+  });
+  list.addEventListener('click', pressedIn);
+  listenToKeys({ list, field, search, undo, help: openHelp });
+  wireMenu({ imported: () => void look(), isOver });
+  new IntersectionObserver(([seen]) => seen?.isIntersecting && isOnline() && void more(), { rootMargin: AHEAD }).observe(at('more'));
   for (const event of ['online', 'offline', 'focus']) addEventListener(event, () => void look());
   document.addEventListener('visibilitychange', () => void look());
-  const open = `void(open(${JSON.stringify(`${location.origin}/save?from=bookmarklet&url=`)}+encodeURIComponent(location.href)+'&title='+encodeURIComponent(document.title),'_blank','popup,noopener,width=440,height=420'))`;
-  at('bookmarklet').setAttribute('href', `javascript:${open}`);
-  at('bookmarklet').addEventListener('click', (event) => event.preventDefault());
+}
+
+/** The texts that name the person, or that come as a list. */
+function spoken() {
+  at('signed-in').textContent = words().signedIn(person.name);
+  showKeys();
+}
+
+/** Shows the list as it was when this tab was left. @param {{ y: number, rows: number }} place */
+async function restore({ y, rows }) {
+  while (shelf.loaded < rows && shelf.next !== null && isReached) await more(LARGEST_PAGE);
+  if (y > 0) scrollTo({ top: y });
 }
 
 async function start() {
@@ -257,14 +425,27 @@ async function start() {
   if (here.person === null) return toSignIn();
   person = here.person;
   isReached = here.isReached;
+  wasUnreached = !here.isReached;
   watchPerson(person);
   at('who').textContent = person.name;
-  bookmarks = remembered(person);
-  const queue = await openQueue(person, reload);
+  shelf = new Shelf(remembered(person));
+  search.value = searchHere();
+  const place = placeHere();
+  queue = await openQueue(person, {
+    lost: reload,
+    away: () => {
+      unreached();
+      draw();
+    },
+  });
+  spoken();
   wire();
-  await listen(queue);
-  await sendAgain(queue);
+  await prepareBookmarklets(person, () => (at('bookmarklet-how').textContent = words().bookmarkletNot));
+  await listen();
+  await sendAgain();
   await look();
+  await restore(place);
+  keepPlace(() => shelf.loaded);
   document.documentElement.setAttribute('data-started', '');
   // Without it, the page only opens online. The next visit registers it again.
   await navigator.serviceWorker?.register('/sw.js', { type: 'module' }).catch(() => {});

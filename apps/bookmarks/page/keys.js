@@ -1,27 +1,38 @@
 // @ts-check
 // Keyboard shortcuts.
 
-/** @param {HTMLElement} list @param {HTMLInputElement} field @param {HTMLInputElement} search */
-export function listenToKeys(list, field, search) {
+import { unfold } from './view.js';
+
+/** @param {{ list: HTMLElement, field: HTMLInputElement, search: HTMLInputElement, undo: () => void, help: () => void }} what */
+export function listenToKeys({ list, field, search, undo, help }) {
   document.addEventListener('keydown', (event) => {
     const isTyping = event.target instanceof HTMLInputElement;
     if (event.key === 'Escape' && isTyping) return event.target.blur();
-    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
     const rows = /** @type {HTMLElement[]} */ ([...list.children]);
     const here = rows.findIndex((row) => row.contains(document.activeElement));
-    const go = (/** @type {number} */ place) => rows[Math.max(0, Math.min(rows.length - 1, place))]?.focus();
-    const press = (/** @type {string} */ step) => /** @type {HTMLElement | null} */ (rows[here]?.querySelector(`[data-step="${step}"]`) ?? null)?.click();
+    const row = rows[here];
+    const go = (/** @type {number} */ place) => {
+      const next = rows[Math.max(0, Math.min(rows.length - 1, place))];
+      next?.focus({ preventScroll: true });
+      next?.scrollIntoView({ block: 'nearest' });
+    };
+    const press = (/** @type {string} */ what) => /** @type {HTMLElement | null} */ (row?.querySelector(what) ?? null)?.click();
     /** @type {Record<string, () => void>} */
     const does = {
       '/': () => search.focus(),
       n: () => field.focus(),
       j: () => go(here + 1),
       k: () => go(here - 1),
-      r: () => press('retry'),
-      d: () => press('remove'),
+      o: () => press('.link'),
+      e: () => press('[data-step="edit"]'),
+      r: () => press('[data-step="retry"]'),
+      d: () => press('[data-step="remove"]'),
+      u: undo,
+      '?': help,
     };
     // On a link or a button, Enter keeps its usual meaning.
-    if (rows[here] && document.activeElement === rows[here]) does.Enter = () => rows[here]?.toggleAttribute('data-open');
+    if (row && document.activeElement === row) does.Enter = () => unfold(row);
     const act = does[event.key];
     if (!act) return;
     event.preventDefault();

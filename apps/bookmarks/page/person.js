@@ -10,6 +10,8 @@ import { QUEUE } from './saves.js';
 
 const PERSON = 'person';
 const LIST = 'list';
+/** Where the person was in the list, in this tab. */
+export const PLACE = 'place';
 
 /** @param {string} name @returns {any} */
 function kept(name) {
@@ -64,12 +66,15 @@ export function remembered(person) {
   return list?.id === person.id && Array.isArray(list.bookmarks) ? list.bookmarks : [];
 }
 
-/** @param {Person} person @param {Bookmark[]} bookmarks */
+/** How many bookmarks can be seen and searched offline. */
+const MAX_REMEMBERED = 300;
+
+/** @param {Person} person @param {Bookmark[]} bookmarks newest first */
 export function remember(person, bookmarks) {
   // A response may arrive after they signed out.
   if (kept(PERSON)?.id !== person.id) return;
   try {
-    localStorage.setItem(LIST, JSON.stringify({ id: person.id, bookmarks }));
+    localStorage.setItem(LIST, JSON.stringify({ id: person.id, bookmarks: bookmarks.slice(0, MAX_REMEMBERED) }));
   } catch {
     // The storage is full. Offline, the page then only shows the saves that wait.
     localStorage.removeItem(LIST);
@@ -80,6 +85,7 @@ export function remember(person, bookmarks) {
 export async function forget() {
   localStorage.removeItem(PERSON);
   localStorage.removeItem(LIST);
+  sessionStorage.removeItem(PLACE);
   // If this fails, it is repeated next time.
   await Queue.forgetDone({ name: QUEUE }).catch(() => {});
 }

@@ -1,21 +1,32 @@
 // @ts-check
-// The small window of the bookmarklet and of the Share menu. It shows the page and saves it on a press. Opening the window saves nothing, so
-// no other site can save in a person's name by opening it.
+// The small window of the bookmarklet and of the Share menu.
+//
+// Guarantee: a window that another site opens saves nothing without a press. The bookmarklet's window saves at once, because it has the
+// person's code (bookmarklet.js), and says what it saved, with an undo. The page of the Share menu saves on a press.
 
+import { readAddress, addressIn, readable } from './address.js';
+import { remove } from './api.js';
+import { codeOf } from './bookmarklet.js';
 import { forget, watchPerson, whoIsHere } from './person.js';
-import { addressOf, openQueue, save } from './saves.js';
+import { openQueue, save } from './saves.js';
+import { becameOf } from './state.js';
 import { heedPresses } from './press.js';
 import { speak, words } from './words.js';
 
 /** @typedef {import('./api.js').Person} Person */
+/** @typedef {import('./ichido/ichido.js').Entry} Entry */
+/** @typedef {import('./ichido/ichido.js').Queue} Queue */
+
+/** How long the result of the bookmarklet is shown before its window closes. */
+const CLOSES_AFTER_MS = 4_000;
 
 /** @template {HTMLElement} T @param {string} id */
 const at = (id) => /** @type {T} */ (document.getElementById(id));
 
 const given = new URLSearchParams(location.search);
-// Phones often put the address into the text.
-const inText = /https?:\/\/\S+/.exec(given.get('text') ?? '')?.[0] ?? '';
-const address = addressOf(given.get('url') || inText || ' ');
+// Phones often put the address into the text, or into the title.
+const inText = addressIn(given.get('text') ?? '') || addressIn(given.get('title') ?? '');
+const { url: address } = readAddress(given.get('url') || inText);
 const from = given.get('from') === 'bookmarklet' ? 'bookmarklet' : 'share';
 const title = given.get('title') ?? '';
 const go = /** @type {HTMLButtonElement} */ (at('go'));
@@ -23,26 +34,74 @@ let unheed = () => {};
 
 async function toSignIn() {
   await forget();
-  sessionStorage.setItem('after-sign-in', location.pathname + location.search);
+  sessionStorage.setItem('after-sign-in', location.pathname + location.search + location.hash);
   location.replace('/sign-in');
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let closing;
+
+/** Closes the window; a browser may refuse that. */
+function close() {
+  window.close();
+  at('said').textContent = words().closeIt;
+}
+
+/** Closes the window in a while, unless the person does something in it. Only the bookmarklet's window is one of our own. */
+function closeSoon() {
+  clearTimeout(closing);
+  if (from === 'bookmarklet') closing = setTimeout(close, CLOSES_AFTER_MS);
+}
+
+/** @param {string} text @param {boolean} [isOver] whether nothing more will happen */
+function say(text, isOver = false) {
+  at('said').textContent = isOver && from === 'bookmarklet' ? `${text} ${words().closesSoon}` : text;
+  at('hint').textContent = '';
+  if (isOver) closeSoon();
+}
+
+/** @param {string} text */
+function complain(text) {
+  clearTimeout(closing);
+  at('said').textContent = '';
+  at('hint').textContent = text;
 }
 
 /** @param {Person} person @param {string} url */
 async function keep(person, url) {
   const queue = await openQueue(person);
   const first = await save(queue, url, from, title);
-  const showResult = (/** @type {import('./ichido/ichido.js').Entry | null} */ entry) => {
-    if (entry?.state === 'done') {
-      at('said').textContent = entry.answer?.status === 200 ? words().savedBefore : words().saved;
-      go.hidden = true;
-    }
-    if (entry?.state !== 'failed') return;
-    at('said').textContent = '';
-    at('hint').textContent = entry.errorMessage ?? words().errors.refused;
-  };
-  queue.subscribe((change) => change.id === first.id && showResult(change.entry));
-  at('said').textContent = navigator.onLine ? words().state.saving : words().savedLater;
-  showResult(await queue.get(first.id));
+  go.hidden = true;
+  at('close').hidden = from !== 'bookmarklet';
+  if (from === 'bookmarklet') at('close').focus();
+  queue.subscribe((change) => change.id === first.id && show(queue, change.entry));
+  show(queue, await queue.get(first.id));
+}
+
+/** @param {Queue} queue @param {Entry | null} entry */
+function show(queue, entry) {
+  if (entry === null) return;
+  const became = becameOf(entry);
+  const isOld = entry.answer?.status === 200;
+  const undo = at('undo');
+  // What was there before is not removed.
+  undo.hidden = entry.state === 'failed' || (entry.state === 'done' && (isOld || became === null));
+  undo.onclick = () => void takeBack(queue, entry.id, became?.id);
+  if (entry.state === 'done') return say(isOld ? words().savedBeforeThere : words().saved, true);
+  if (entry.state === 'failed') return complain(entry.errorMessage ?? words().errors.refused);
+  const isAway = !navigator.onLine || entry.errorMessage !== null;
+  say(isAway ? words().savedLater : words().saving, isAway);
+}
+
+/** @param {Queue} queue @param {number} entry @param {string | undefined} bookmark */
+async function takeBack(queue, entry, bookmark) {
+  try {
+    await (bookmark === undefined ? queue.discard(entry) : remove(bookmark));
+    at('undo').hidden = true;
+    say(words().removedHere, true);
+  } catch {
+    complain(words().retryFailed);
+  }
 }
 
 /** @param {string} url */
@@ -55,20 +114,29 @@ async function press(url) {
     if (person === null) return toSignIn();
     await keep(person, url);
   } catch (error) {
-    at('hint').textContent = error instanceof Error ? error.message : String(error);
+    complain(error instanceof Error ? error.message : String(error));
+    go.hidden = false;
     go.disabled = false;
   }
+}
+
+/** Whether the person's own bookmarklet opened this window. @param {Person} person */
+async function isOurs(person) {
+  const code = from === 'bookmarklet' ? await codeOf(person) : null;
+  return code !== null && location.hash === `#${code}`;
 }
 
 async function start() {
   speak(document);
   at('title').textContent = title;
   at('title').hidden = title === '';
-  at('host').textContent = address ?? '';
+  at('host').textContent = address === null ? '' : readable(address);
+  at('close').addEventListener('click', close);
+  for (const event of ['pointerdown', 'keydown']) addEventListener(event, () => clearTimeout(closing));
   if (address === null) {
     at('hint').textContent = words().noAddressHere;
     at('what').hidden = true;
-    go.disabled = true;
+    go.hidden = true;
     return;
   }
   const { person } = await whoIsHere();
@@ -79,7 +147,13 @@ async function start() {
     event.preventDefault();
     void press(address);
   });
-  unheed = heedPresses(go, () => go.focus());
+  if (await isOurs(person)) {
+    // A reload saves nothing again.
+    history.replaceState(null, '', location.pathname + location.search);
+    await press(address);
+  } else {
+    unheed = heedPresses(go, () => go.focus());
+  }
   document.documentElement.setAttribute('data-started', '');
 }
 

@@ -12,12 +12,15 @@ const PATH = '/v1/bookmarks';
 /** How long the server keeps keys: 72 h. */
 const KEYS_KEPT_MS = 72 * 60 * 60 * 1000;
 
+/** The longest title that is sent with a save. */
+const MAX_TITLE_CHARS = 300;
+
 /**
  * @param {import('./api.js').Person} person
- * @param {() => void} [lost] called when this person is no longer signed in
+ * @param {{ lost?: () => void, away?: () => void }} [calls] `lost`: this person is no longer signed in; `away`: the server cannot be reached
  * @returns {Promise<Queue>}
  */
-export function openQueue(person, lost = () => {}) {
+export function openQueue(person, { lost = () => {}, away = () => {} } = {}) {
   return Queue.open({
     identity: person.id,
     name: QUEUE,
@@ -32,7 +35,10 @@ export function openQueue(person, lost = () => {}) {
         lost();
         return null;
       } catch (error) {
-        if (!(error instanceof SignedOut)) throw error;
+        if (!(error instanceof SignedOut)) {
+          away();
+          throw error;
+        }
         lost();
         return null;
       }
@@ -40,25 +46,12 @@ export function openQueue(person, lost = () => {}) {
   });
 }
 
-/** Returns the URL to save, or `null` if the text is not one. @param {string} text @returns {string | null} */
-export function addressOf(text) {
-  const trimmed = text.trim();
-  // People often copy a URL without its scheme; a name with a dot is meant as a page.
-  const given = /^[a-z][a-z0-9+.-]*:/i.test(trimmed) ? trimmed : `https://${trimmed}`;
-  try {
-    const url = new URL(given);
-    const isPage = (url.protocol === 'https:' || url.protocol === 'http:') && /\S\.\S|^localhost$|^\[/.test(url.hostname);
-    return isPage && !url.username && !url.password ? url.href : null;
-  } catch {
-    return null;
-  }
-}
-
 /**
  * Stores a save in the queue, which sends it. The server detects the kind of page.
  * @param {Queue} queue @param {string} url @param {'web' | 'bookmarklet' | 'share'} from @param {string} [title]
  */
 export function save(queue, url, from, title = '') {
+  title = title.trim().slice(0, MAX_TITLE_CHARS);
   return queue.enqueue({
     url: PATH,
     body: { url, created_from: from, ...(title && { title }) },

@@ -21,6 +21,7 @@ const AFTER = 'after-sign-in';
 let here = null;
 
 function sayWho() {
+  at('here').hidden = here === null;
   at('who').textContent = here === null ? '' : words().signedInAs(here);
 }
 

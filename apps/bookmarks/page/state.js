@@ -1,9 +1,13 @@
 // @ts-check
 // Computes the rows from the server's bookmarks and the saves that wait on this device. Pure: no clock, no network, no document.
 
+import { shortOf } from './address.js';
+import { textHas } from './find.js';
+
 /** @typedef {import('./api.js').Bookmark} Bookmark */
 /** @typedef {import('./ichido/ichido.js').Entry} Entry */
-/** @typedef {'retry' | 'remove' | 'release' | 'discard'} Step */
+/** @typedef {'retry' | 'edit' | 'remove' | 'release' | 'discard'} Step */
+/** Which attempt it is, and of how many. @typedef {{ attempt: number, of: number } | null} Attempt */
 
 /**
  * @typedef {object} Item one row of the list
@@ -12,10 +16,16 @@
  * @property {string} id
  * @property {string} url
  * @property {string} title
+ * @property {string | null} icon
+ * @property {string[]} tags
+ * @property {boolean} isPinned
+ * @property {boolean} isOld  whether the pinned one was saved before
  * @property {'saving' | 'processing' | 'retrying' | 'done' | 'failed'} state
  * @property {{ kind: 'summary', summary: string, by: 'model' | 'extract' | null }
- *   | { kind: 'waiting' | 'sending' | 'reading' | 'summarising' }
- *   | { kind: 'retryAt', at: number, code: string | null }
+ *   | { kind: 'noSummary', code: string, message: string | null }
+ *   | { kind: 'waiting' | 'sending' }
+ *   | { kind: 'reading' | 'summarising', attempt: Attempt }
+ *   | { kind: 'retryAt', at: number, code: string | null, attempt: Attempt }
  *   | { kind: 'error', code: string, message: string | null }} text
  * @property {Step[]} steps
  * @property {number} createdAt
@@ -30,19 +40,26 @@ const INTENT = 'save ';
  */
 export const intentOf = (url, from, title) => `${INTENT}${url} ${from} ${title}`;
 
-/** A URL contains no blank. @param {Entry} entry */
-export const urlOf = (entry) => (entry.intent?.startsWith(INTENT) ? (entry.intent.slice(INTENT.length).split(' ', 1)[0] ?? '') : '');
+/** The parts of an intent. A URL contains no blank. @param {Entry} entry */
+function partsOf(entry) {
+  const [, url = '', , title = ''] = /^save (\S*) (\S*) ([^]*)$/.exec(entry.intent ?? '') ?? [];
+  return { url, title };
+}
+
+/** @param {Entry} entry */
+export const urlOf = (entry) => partsOf(entry).url;
 
 /**
- * Returns the rows, newest first: saves that wait here, then bookmarks.
- * @param {Bookmark[]} bookmarks @param {Entry[]} entries @param {{ q: string, isOnline: boolean }} seen
+ * Returns the rows: a bookmark that is pinned, saves that wait here, then the other bookmarks.
+ * @param {Bookmark[]} bookmarks @param {Entry[]} entries
+ * @param {{ q: string, isOnline: boolean, pinned?: { bookmark: Bookmark, isOld: boolean } | null }} seen
  * @returns {Item[]}
  */
-export function items(bookmarks, entries, { q, isOnline }) {
-  const wanted = q.trim().toLowerCase();
-  const open = entries.filter((entry) => entry.state !== 'done' && urlOf(entry).toLowerCase().includes(wanted));
+export function items(bookmarks, entries, { q, isOnline, pinned = null }) {
+  const open = entries.filter((entry) => entry.state !== 'done' && textHas(Object.values(partsOf(entry)).join('\n'), q));
   const waiting = open.map((entry) => ofEntry(entry, isOnline)).reverse();
-  return [...waiting, ...bookmarks.map(ofBookmark)];
+  const rows = bookmarks.map((bookmark) => ofBookmark(bookmark, bookmark.id === pinned?.bookmark.id ? pinned : null));
+  return rows[0]?.isPinned ? [rows[0], ...waiting, ...rows.slice(1)] : [...waiting, ...rows];
 }
 
 /** Returns how many saves will still be sent automatically. @param {Entry[]} entries */
@@ -62,27 +79,25 @@ export function becameOf(entry) {
   }
 }
 
-/** Returns the list with this bookmark added or updated. @param {Bookmark[]} list @param {Bookmark} bookmark */
-export function withBookmark(list, bookmark) {
-  const known = list.some((one) => one.id === bookmark.id);
-  return known ? list.map((one) => (one.id === bookmark.id ? bookmark : one)) : [bookmark, ...list];
-}
+/** Whether the attempt of an entry had no response: the server cannot be reached. @param {Entry} entry */
+export const isUnanswered = (entry) => entry.state === 'retrying' && entry.answer === null;
 
-/** Whether a row is about to change, so the list is read again soon. @param {Item[]} shown */
-export const isMoving = (shown) => shown.some((item) => item.state === 'processing' || item.state === 'saving');
-
-/** A short form of the URL, shown where there is no title. @param {string} url */
-const bare = (url) => url.replace(/^https?:\/\/(www\.)?/, '').replace(/\/$/, '');
+/** Whether an entry failed because a proxy said that the server is away. @param {Entry} entry */
+export const wasAway = ({ canRetry, answer }) => canRetry && answer !== null && 502 <= answer.status && answer.status <= 504;
 
 /** @param {Entry} entry @param {boolean} isOnline @returns {Item} */
 function ofEntry(entry, isOnline) {
-  const url = urlOf(entry);
+  const { url, title } = partsOf(entry);
   return {
     key: `entry-${entry.id}`,
     from: 'entry',
     id: String(entry.id),
     url,
-    title: bare(url),
+    title: title || shortOf(url),
+    icon: null,
+    tags: [],
+    isPinned: false,
+    isOld: false,
     // The server has the request and has not answered it: to the person, the page is still being saved.
     state: entry.state === 'processing' ? 'saving' : entry.state,
     text: textOfEntry(entry, isOnline),
@@ -100,7 +115,7 @@ function textOfEntry(entry, isOnline) {
     return { kind: 'error', code: refused ? 'refused' : 'lost', message: refused ? detailOf(entry) : null };
   }
   if (!isOnline) return { kind: 'waiting' };
-  if (entry.state === 'retrying' && entry.nextAttemptAt !== null) return { kind: 'retryAt', at: entry.nextAttemptAt, code: null };
+  if (entry.state === 'retrying' && entry.nextAttemptAt !== null) return { kind: 'retryAt', at: entry.nextAttemptAt, code: null, attempt: null };
   return { kind: entry.state === 'processing' ? 'sending' : 'waiting' };
 }
 
@@ -123,30 +138,34 @@ function stepsOfEntry(entry) {
   return entry.canRetry ? ['retry', 'discard'] : ['discard'];
 }
 
-/** @param {Bookmark} bookmark @returns {Item} */
-function ofBookmark(bookmark) {
+/** @param {Bookmark} bookmark @param {{ isOld: boolean } | null} pinned @returns {Item} */
+function ofBookmark(bookmark, pinned) {
   return {
     key: `bookmark-${bookmark.id}`,
     from: 'bookmark',
     id: bookmark.id,
     url: bookmark.url,
-    title: bookmark.title || bare(bookmark.url),
+    title: bookmark.title || shortOf(bookmark.url),
+    icon: bookmark.icon ?? null,
+    tags: bookmark.tags ?? [],
+    isPinned: pinned !== null,
+    isOld: pinned?.isOld ?? false,
     state: bookmark.status,
     text: textOfBookmark(bookmark),
-    steps: bookmark.can_retry ? ['retry', 'remove'] : ['remove'],
+    steps: bookmark.can_retry ? ['retry', 'edit', 'remove'] : ['edit', 'remove'],
     createdAt: Date.parse(bookmark.created_at),
   };
 }
 
 /** @param {Bookmark} bookmark @returns {Item['text']} */
 function textOfBookmark(bookmark) {
-  const code = bookmark.error_code ?? 'job_failed';
   switch (bookmark.status) {
     case 'failed':
-      return { kind: 'error', code, message: bookmark.error_message };
+      // The link is saved, so this is not an error of the person's.
+      return { kind: 'noSummary', code: bookmark.error_code ?? 'job_failed', message: bookmark.error_message };
     case 'retrying':
       return bookmark.retry_at
-        ? { kind: 'retryAt', at: Date.parse(bookmark.retry_at), code: bookmark.error_code }
+        ? { kind: 'retryAt', at: Date.parse(bookmark.retry_at), code: bookmark.error_code, attempt: attemptOf(bookmark, 1) }
         : going(bookmark);
     case 'done':
       return { kind: 'summary', summary: bookmark.summary ?? '', by: bookmark.summary_by };
@@ -156,4 +175,10 @@ function textOfBookmark(bookmark) {
 }
 
 /** The step that the job is at. @param {Bookmark} bookmark @returns {Item['text']} */
-const going = (bookmark) => ({ kind: bookmark.job_type === 'llm_processing' ? 'summarising' : 'reading' });
+const going = (bookmark) => ({ kind: bookmark.job_type === 'llm_processing' ? 'summarising' : 'reading', attempt: attemptOf(bookmark, 0) });
+
+/** The attempt that runs, or the next one. The first is nothing to mention. @param {Bookmark} bookmark @param {0 | 1} ahead @returns {Attempt} */
+function attemptOf({ attempt, max_attempts: of }, ahead) {
+  const number = (attempt ?? 0) + ahead;
+  return of != null && 1 < number && number <= of ? { attempt: number, of } : null;
+}

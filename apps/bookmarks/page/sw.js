@@ -10,8 +10,12 @@ const worker = self;
 const CACHE = 'shell';
 /** All files of the pages. They contain no personal data. */
 const SHELL = [
-  '/', '/save', '/sign-in', '/app.css', '/app.js', '/save.js', '/sign-in.js', '/api.js', '/keys.js', '/person.js', '/press.js', '/saves.js', '/state.js', '/view.js', '/words.js',
-  '/icon.svg', '/manifest.webmanifest',
+  '/', '/save', '/sign-in', '/app.css', '/list.css',
+  ...[
+    'address', 'api', 'app', 'bookmarklet', 'editor', 'find', 'keys', 'menu', 'person', 'place', 'press', 'removal', 'save', 'saves', 'shelf', 'sign-in', 'state',
+    'view', 'words',
+  ].map((name) => `/${name}.js`),
+  '/icon.svg', '/icon-180.png', '/manifest.webmanifest',
   ...['client', 'entry', 'ichido', 'key', 'next', 'outside', 'queue', 'store', 'sw', 'wire'].map((name) => `/ichido/${name}.js`),
 ];
 

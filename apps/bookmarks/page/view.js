@@ -1,10 +1,14 @@
 // @ts-check
 // The rows of the list. Everything is inserted as text, so no foreign markup is parsed.
 
+import { hostOf } from './address.js';
 import { language, words } from './words.js';
 
 /** @typedef {import('./state.js').Item} Item */
 /** @typedef {import('./state.js').Step} Step */
+
+/** A text that is shorter than this fits into its line on every screen, so there is nothing to unfold. */
+const SHORT_TEXT = 40;
 
 /** Updates the rows of `list`, and changes only what differs. @param {HTMLElement} list @param {Item[]} items @param {number} now */
 export function show(list, items, now) {
@@ -20,9 +24,9 @@ export function show(list, items, now) {
 }
 
 /** @template {keyof HTMLElementTagNameMap} T @param {T} tag @param {string} name */
-function make(tag, name) {
+export function make(tag, name) {
   const element = document.createElement(tag);
-  element.className = name;
+  if (name) element.className = name;
   return element;
 }
 
@@ -31,12 +35,27 @@ function newRow(item) {
   const row = make('li', 'item');
   row.setAttribute('data-key', item.key);
   row.tabIndex = -1;
-  const title = make('h2', 'name');
+  const title = make('h3', 'name');
   title.append(make('a', 'link'));
+  const line = make('div', 'line');
+  line.append(make('p', 'text'), unfolder());
   const meta = make('div', 'meta');
-  meta.append(make('span', 'state'), make('span', 'host'), make('time', 'when'), make('span', 'by'), make('span', 'doing'));
-  row.append(title, meta, make('p', 'text'));
+  meta.append(make('span', 'mark'), make('span', 'host'), make('time', 'when'), make('span', 'by'), make('span', 'tags'), make('span', 'doing'));
+  row.append(make('span', 'icon'), title, line, meta);
   return row;
+}
+
+function unfolder() {
+  const button = make('button', 'unfold');
+  button.type = 'button';
+  button.append(make('span', 'chevron'));
+  return button;
+}
+
+/** Shows the full text of a row, or its first line again. @param {Element} row */
+export function unfold(row) {
+  row.toggleAttribute('data-open');
+  part(/** @type {HTMLElement} */ (row), 'unfold').setAttribute('aria-expanded', String(row.hasAttribute('data-open')));
 }
 
 /** @param {HTMLElement} row @param {string} name */
@@ -50,17 +69,48 @@ function say(element, text) {
 /** @param {HTMLElement} row @param {Item} item @param {number} now */
 function fill(row, item, now) {
   row.setAttribute('data-state', item.state);
+  row.setAttribute('data-text', item.text.kind);
+  row.toggleAttribute('data-pinned', item.isPinned);
+  icon(part(row, 'icon'), item);
   link(/** @type {HTMLAnchorElement} */ (part(row, 'link')), item);
-  say(part(row, 'state'), words().state[item.state]);
+  say(part(row, 'mark'), item.isPinned ? words().mark[item.isOld ? 'before' : 'saved'] : '');
   say(part(row, 'host'), hostOf(item.url));
   const when = /** @type {HTMLTimeElement} */ (part(row, 'when'));
   when.dateTime = new Date(item.createdAt).toISOString();
   say(when, ago(item.createdAt, now));
   say(part(row, 'by'), item.text.kind === 'summary' && item.text.by === 'extract' ? words().byExtract : '');
-  const text = part(row, 'text');
-  text.classList.toggle('error', item.text.kind === 'error');
-  say(text, textOf(item.text));
+  const text = textOf(item.text, row.hasAttribute('data-open'), now);
+  say(part(row, 'text'), text);
+  unfolds(part(row, 'unfold'), item, text);
+  tags(part(row, 'tags'), item.tags);
   buttons(part(row, 'doing'), item);
+}
+
+/** @param {HTMLElement} button @param {Item} item @param {string} text */
+function unfolds(button, item, text) {
+  const width = Array.from(text).reduce((sum, letter) => sum + (letter > '\u2e7f' ? 2 : 1), 0);
+  button.hidden = item.text.kind !== 'noSummary' && width < SHORT_TEXT;
+  const label = `${words().unfold}: ${item.title}`;
+  if (button.getAttribute('aria-label') !== label) button.setAttribute('aria-label', label);
+  button.setAttribute('aria-expanded', String(button.closest('.item')?.hasAttribute('data-open')));
+}
+
+/** The icon of the site, or the first letter of its name. @param {HTMLElement} place @param {Item} item */
+function icon(place, item) {
+  const wanted = `${item.icon ?? ''} ${item.url}`;
+  if (place.getAttribute('data-of') === wanted) return;
+  place.setAttribute('data-of', wanted);
+  const letter = () => place.replaceChildren(hostOf(item.url).slice(0, 1).toUpperCase());
+  // Only our own server is asked, whatever it returns.
+  if (!item.icon?.startsWith('/v1/')) return letter();
+  const image = make('img', '');
+  image.width = image.height = 16;
+  image.alt = '';
+  image.loading = 'lazy';
+  image.decoding = 'async';
+  image.addEventListener('error', letter);
+  image.src = item.icon;
+  place.replaceChildren(image);
 }
 
 /** @param {HTMLAnchorElement} link @param {Item} item */
@@ -73,53 +123,63 @@ function link(link, item) {
   link.rel = 'noopener noreferrer';
 }
 
-/** @type {Record<Step, 'retry' | 'remove' | 'sendAnyway' | 'giveUp'>} */
-const NAMES = { retry: 'retry', remove: 'remove', release: 'sendAnyway', discard: 'giveUp' };
-
-/** @param {HTMLElement} place @param {Item} item */
-function buttons(place, item) {
-  const wanted = item.steps.join(' ');
-  const spoken = `${wanted} ${language()}`;
-  if (place.getAttribute('data-steps') === spoken) return;
-  place.setAttribute('data-steps', spoken);
+/** @param {HTMLElement} place @param {string[]} tags */
+function tags(place, tags) {
+  const wanted = tags.join('\n');
+  if (place.getAttribute('data-tags') === wanted) return;
+  place.setAttribute('data-tags', wanted);
   place.replaceChildren(
-    ...item.steps.map((step) => {
-      const button = make('button', 'plain');
-      button.type = 'button';
-      button.setAttribute('data-step', step);
-      button.textContent = words()[NAMES[step]];
-      // A screen reader says which row the button belongs to.
-      button.setAttribute('aria-label', `${words()[NAMES[step]]}: ${item.title}`);
+    ...tags.map((tag) => {
+      const button = Object.assign(make('button', 'tag'), { type: 'button', textContent: `#${tag}` });
+      button.setAttribute('data-tag', tag);
       return button;
     }),
   );
 }
 
-/** @param {Item['text']} text @returns {string} */
-function textOf(text) {
+/** @type {Record<Step, 'retry' | 'edit' | 'remove' | 'sendAnyway' | 'giveUp'>} */
+const NAMES = { retry: 'retry', edit: 'edit', remove: 'remove', release: 'sendAnyway', discard: 'giveUp' };
+
+/** @param {HTMLElement} place @param {Item} item */
+function buttons(place, item) {
+  const wanted = `${item.steps.join(' ')} ${language()} ${item.title}`;
+  if (place.getAttribute('data-steps') === wanted) return;
+  place.setAttribute('data-steps', wanted);
+  const focused = place.contains(document.activeElement) ? document.activeElement?.getAttribute('data-step') : null;
+  place.replaceChildren(
+    ...item.steps.map((step) => {
+      const button = Object.assign(make('button', 'plain'), { type: 'button', textContent: words()[NAMES[step]] });
+      button.setAttribute('data-step', step);
+      // A screen reader says which row the button belongs to.
+      button.setAttribute('aria-label', `${words()[NAMES[step]]}: ${item.title}`);
+      return button;
+    }),
+  );
+  if (focused) /** @type {HTMLElement | null} */ (place.querySelector(`[data-step="${focused}"]`))?.focus();
+}
+
+/** @param {Item['text']} text @param {boolean} isOpen @param {number} now @returns {string} */
+function textOf(text, isOpen, now) {
   const said = words();
   const errors = /** @type {Record<string, string>} */ (said.errors);
+  // Our own text in the reader's language if there is one, otherwise the server's.
+  const why = (/** @type {string} */ code, /** @type {string | null} */ message) =>
+    message !== null && (code === 'refused' || !(code in errors)) ? message : (errors[code] ?? said.errors.job_failed);
+  const nth = (/** @type {import('./state.js').Attempt} */ attempt) => (attempt === null ? '' : said.attempt(attempt.attempt, attempt.of));
   switch (text.kind) {
     case 'summary':
       return text.summary || said.noText;
-    case 'retryAt': {
-      const why = text.code === null ? '' : (errors[text.code] ?? said.errors.job_failed);
-      return said.retryAt(why, new Date(text.at).toLocaleTimeString(language(), { hour: 'numeric', minute: '2-digit' }));
-    }
+    case 'noSummary':
+      return isOpen ? said.because(why(text.code, text.message)) : said.noSummary;
+    case 'retryAt':
+      return said.retryAt(text.code === null ? '' : why(text.code, null), ahead(text.at, now), nth(text.attempt));
     case 'error':
-      // Our own text in the reader's language if there is one, otherwise the server's.
-      return text.message !== null && !(text.code in errors && text.code !== 'refused') ? text.message : (errors[text.code] ?? errors.job_failed ?? '');
+      return why(text.code, text.message);
+    case 'reading':
+    case 'summarising':
+      return said[text.kind] + nth(text.attempt);
     default:
       return said[text.kind];
-  }
-}
-
-/** @param {string} url */
-function hostOf(url) {
-  try {
-    return new URL(url).hostname.replace(/^www\./, '');
-  } catch {
-    return url;
   }
 }
 
@@ -129,11 +189,26 @@ const STEPS = /** @type {const} */ ([
   ['minute', 60_000],
 ]);
 
+/** @type {Map<string, Intl.RelativeTimeFormat>} */
+const RELATIVE = new Map();
+
+function relative() {
+  const known = RELATIVE.get(language()) ?? new Intl.RelativeTimeFormat(language(), { numeric: 'auto' });
+  RELATIVE.set(language(), known);
+  return known;
+}
+
 /** @param {number} then @param {number} now */
 function ago(then, now) {
-  const relative = new Intl.RelativeTimeFormat(language(), { numeric: 'auto' });
   const passed = Math.max(0, now - then);
-  if (passed > 7 * 86_400_000) return new Date(then).toLocaleDateString(language());
+  if (passed > 7 * 86_400_000) return new Date(then).toLocaleDateString(language(), { year: 'numeric', month: 'short', day: 'numeric' });
   const step = STEPS.find(([, length]) => passed >= length);
-  return step ? relative.format(-Math.floor(passed / step[1]), step[0]) : relative.format(0, 'second');
+  return step ? relative().format(-Math.floor(passed / step[1]), step[0]) : relative().format(0, 'second');
+}
+
+/** @param {number} then @param {number} now */
+function ahead(then, now) {
+  const left = Math.max(0, then - now);
+  const step = STEPS.find(([, length]) => left >= length);
+  return step ? relative().format(Math.round(left / step[1]), step[0]) : relative().format(Math.ceil(left / 1_000), 'second');
 }

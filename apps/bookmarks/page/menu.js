@@ -1,0 +1,81 @@
+// @ts-check
+// The menu: save from anywhere, import and export, keyboard shortcuts, signing out.
+
+import { importFile, MAX_IMPORT_BYTES, Refused } from './api.js';
+import { make } from './view.js';
+import { words } from './words.js';
+
+/** @template {HTMLElement} T @param {string} id */
+const at = (id) => /** @type {T} */ (document.getElementById(id));
+
+/** Whose phone it is decides how pages are shared to us. */
+function platform() {
+  const isApple = /iPhone|iPad|iPod/.test(navigator.userAgent) || (/Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1);
+  return isApple ? 'iphone' : 'android';
+}
+
+/** Lists the shortcuts. */
+export function showKeys() {
+  at('shortcuts').replaceChildren(
+    ...Object.entries(words().keysOf).map(([keys, does]) => {
+      const row = make('div', '');
+      const term = make('dt', '');
+      term.append(...keys.split(' ').map((key) => Object.assign(make('kbd', ''), { textContent: key })));
+      row.append(term, Object.assign(make('dd', ''), { textContent: does }));
+      return row;
+    }),
+  );
+}
+
+/** @param {HTMLDialogElement} dialog */
+function open(dialog) {
+  if (!dialog.open) dialog.showModal();
+}
+
+export function openHelp() {
+  open(/** @type {HTMLDialogElement} */ (at('help')));
+}
+
+/** @param {{ imported: () => void, isOver: (error: unknown) => boolean }} calls */
+export function wireMenu({ imported, isOver }) {
+  document.documentElement.setAttribute('data-platform', platform());
+  const menu = /** @type {HTMLDialogElement} */ (at('menu'));
+  at('open-menu').addEventListener('click', () => open(menu));
+  for (const dialog of document.querySelectorAll('dialog')) {
+    dialog.querySelector('.close')?.addEventListener('click', () => dialog.close());
+    // A press beside the dialog closes it.
+    dialog.addEventListener('click', (event) => event.target === dialog && dialog.close());
+  }
+  for (const input of /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll('input[type=file]'))) {
+    input.addEventListener('change', async () => {
+      const file = input.files?.[0];
+      if (file) {
+        open(menu);
+        await run(file, imported, isOver);
+      }
+      input.value = '';
+    });
+  }
+}
+
+let isRunning = false;
+
+/** @param {File} file @param {() => void} imported @param {(error: unknown) => boolean} isOver */
+async function run(file, imported, isOver) {
+  const result = at('import-result');
+  if (isRunning) return;
+  if (MAX_IMPORT_BYTES < file.size) {
+    result.textContent = words().importTooLarge;
+    return;
+  }
+  isRunning = true;
+  result.textContent = words().importing;
+  try {
+    const { found, created, existing, skipped } = await importFile(file);
+    result.textContent = words().imported(found, created, existing, skipped);
+    imported();
+  } catch (error) {
+    if (!isOver(error)) result.textContent = error instanceof Refused ? error.message : words().importStopped;
+  }
+  isRunning = false;
+}
