@@ -50,7 +50,7 @@ test('a failed summary is a saved link, says why on demand, and a retry fixes it
   const page = await stage.signedIn();
   await save(page, stage.site.put('/fox', story('The fox')));
   const [failed] = await untilRows(page, 'failed', (found) => found[0]?.state === 'failed');
-  assert.deepEqual([failed.title, failed.text, failed.steps], ['The fox', 'Saved, no summary', ['retry', 'edit', 'remove']]);
+  assert.deepEqual([failed.title, failed.text, failed.steps], ['The fox', 'Saved, no summary', ['edit', 'remove', 'retry']]);
   const colours = () => page.$eval('#list > li', (row) => ['.text', '.host'].map((part) => getComputedStyle(row.querySelector(part)).color));
   const [text, host] = await colours();
   assert.equal(text, host, 'it is as quiet as the rest');
@@ -175,8 +175,8 @@ test('a waiting save can be discarded, and a waiting retry can run at once', asy
   let isUp = false;
   await save(page, stage.site.put('/fox', (response) => response.writeHead(isUp ? 200 : 503, { 'content-type': 'text/html' }).end(story('The fox'))));
   const [waits] = await untilRows(page, 'it is to be retried', (found) => found[0]?.state === 'retrying');
-  assert.deepEqual(waits.steps, ['retry', 'edit', 'remove']);
-  assert.match(waits.text, /^The site has a problem at the moment\. Next attempt in .*, attempt 2 of 3\.$/);
+  assert.deepEqual(waits.steps, ['edit', 'remove', 'retry']);
+  assert.match(waits.text, /^Next attempt in .*, attempt 2 of 3\. The site has a problem at the moment\.$/);
   isUp = true;
   await page.click('[data-step=retry]');
   await untilRows(page, 'done', (found) => found[0]?.state === 'done' && found[0].title === 'The fox');

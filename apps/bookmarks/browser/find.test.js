@@ -40,6 +40,7 @@ test('offline, a search filters what the page has, and says so', async (t) => {
   await show(stage.context, [bookmark('queue', 1), bookmark('other', 2, { title: '検索のしくみ', tags: ['search'] }), bookmark('third', 3, { title: 'ＱＵＥＵＥ' })]);
   const page = await stage.signedIn();
   await untilRows(page, 'all', (found) => found.length === 3);
+  await stage.context.unroute(/\/v1\/bookmarks\?/);
   await stage.context.setOffline(true);
   for (const [q, found] of [['queue', ['Page queue', 'ＱＵＥＵＥ']], ['検索', ['検索のしくみ']], ['#search', ['検索のしくみ']], ['"page queue"', ['Page queue']], ['nothing', []]]) {
     await page.fill('#q', q);
@@ -48,7 +49,6 @@ test('offline, a search filters what the page has, and says so', async (t) => {
   }
   await page.fill('#q', '');
   await untilRows(page, 'all', (found) => found.length === 3);
-  await stage.context.setOffline(false);
 });
 
 test('a long list is loaded while it is read, and is there after a reload', async (t) => {

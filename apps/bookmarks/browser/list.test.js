@@ -63,7 +63,7 @@ test('eight rows fit on a screen of 900 pixels, and no row moves when its state 
   }
   const texts = (await rows(page)).map(({ text }) => text);
   assert.deepEqual(texts.slice(0, 4), [
-    'Reading the page', 'Summarising the page, attempt 2 of 3', 'The site is too busy at the moment. Next attempt in 2 minutes, attempt 2 of 3.', 'Saved, no summary',
+    'Reading the page', 'Summarising the page, attempt 2 of 3', 'Next attempt in 2 minutes, attempt 2 of 3. The site is too busy at the moment.', 'Saved, no summary',
   ]);
 });
 
@@ -169,7 +169,7 @@ test('keys open a page and show the keys', async (t) => {
   await page.keyboard.press('j');
   const opened = stage.context.waitForEvent('page');
   await page.keyboard.press('o');
-  assert.equal(await (await opened).evaluate(() => location.href), url);
+  await (await opened).waitForURL(url);
 });
 
 test('a first visit shows how to save a page', async (t) => {

@@ -29,9 +29,9 @@ test('each status of a bookmark has its text and its steps', () => {
   const retrying = { status: 'retrying', error_code: 'page_busy', can_retry: true, retry_at: '2026-11-17T00:00:01Z' };
   const next = { attempt: 2, of: 3 };
   const waits = { kind: 'retryAt', at: Date.parse(retrying.retry_at), code: 'page_busy', attempt: next };
-  assert.deepEqual(shown({ ...retrying, attempt: 1, max_attempts: 3 }), ['retrying', waits, ['retry', ...steps]]);
+  assert.deepEqual(shown({ ...retrying, attempt: 1, max_attempts: 3 }), ['retrying', waits, [...steps, 'retry']]);
   const refused = { status: 'failed', error_code: 'page_refused', error_message: 'No', can_retry: true };
-  assert.deepEqual(shown(refused), ['failed', { kind: 'noSummary', code: 'page_refused', message: 'No' }, ['retry', ...steps]]);
+  assert.deepEqual(shown(refused), ['failed', { kind: 'noSummary', code: 'page_refused', message: 'No' }, [...steps, 'retry']]);
   assert.deepEqual(shown({ summary: 'A fox.', summary_by: 'model' }), ['done', { kind: 'summary', summary: 'A fox.', by: 'model' }, steps]);
 });
 

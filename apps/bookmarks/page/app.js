@@ -80,6 +80,7 @@ function draw() {
   const isWhole = (isLocal() ? q : shelf.q) === '';
   at('nothing').hidden = !isEmpty || !isWhole;
   at('not-found').hidden = !isEmpty || isWhole;
+  at('find').hidden = !at('nothing').hidden;
   at('more').hidden = shelf.next === null || isLocal();
   drawCount(bookmarks.length, q);
   drawBottom();
@@ -147,9 +148,15 @@ function isOver(error) {
   return error instanceof api.SignedOut || error instanceof api.SomebodyElse;
 }
 
+/** The server cannot be reached: a save that was just pressed waits. */
+function away() {
+  isReached = false;
+  if (pressed.size > 0) announce(words().savedLater);
+}
+
 /** The server did not respond to a read: the bar says so, and the page asks again soon. */
 function unreached() {
-  isReached = false;
+  away();
   wasUnreached = true;
 }
 
@@ -210,11 +217,11 @@ function listen() {
     const became = entry && becameOf(entry);
     if (became) {
       shelf.put(became, { isNew: true });
-      // Whoever saves a page again wants to keep it.
+      // A person who saves a page again wants to keep it.
       if (removal.open?.id === became.id) removal.undo();
     }
     // The read that follows decides whether the server is away: only then is everything sent at once when it is back.
-    if (entry && isUnanswered(entry)) isReached = false;
+    if (entry && isUnanswered(entry)) away();
     void changed();
     if (entry?.state === 'done' && pressed.delete(id)) showResult(entry, became);
     if (entry && (entry.state === 'done' || entry.state === 'failed' || isUnanswered(entry))) void look();
@@ -435,7 +442,7 @@ async function start() {
     lost: reload,
     away: () => {
       unreached();
-      draw();
+      void look();
     },
   });
   spoken();

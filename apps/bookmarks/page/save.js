@@ -74,30 +74,50 @@ async function keep(person, url) {
   go.hidden = true;
   at('close').hidden = from !== 'bookmarklet';
   if (from === 'bookmarklet') at('close').focus();
-  queue.subscribe((change) => change.id === first.id && show(queue, change.entry));
-  show(queue, await queue.get(first.id));
+  queue.subscribe((change) => change.id === first.id && show(change.entry));
+  show(await queue.get(first.id));
+  at('undo').addEventListener('click', () => void takeBack(queue, first.id));
 }
 
-/** @param {Queue} queue @param {Entry | null} entry */
-function show(queue, entry) {
-  if (entry === null) return;
+/** Whether the person took the save back, before its response came. */
+let isTakenBack = false;
+let isShown = false;
+
+/** @param {Entry | null} entry */
+function show(entry) {
+  // An event may be newer than what was read before it.
+  if (entry === null || (isShown && entry.state === 'saving')) return;
+  isShown = true;
   const became = becameOf(entry);
+  if (isTakenBack) return void (became && removeAgain(became.id));
   const isOld = entry.answer?.status === 200;
-  const undo = at('undo');
   // What was there before is not removed.
-  undo.hidden = entry.state === 'failed' || (entry.state === 'done' && (isOld || became === null));
-  undo.onclick = () => void takeBack(queue, entry.id, became?.id);
+  at('undo').hidden = entry.state === 'failed' || (entry.state === 'done' && (isOld || became === null));
   if (entry.state === 'done') return say(isOld ? words().savedBeforeThere : words().saved, true);
   if (entry.state === 'failed') return complain(entry.errorMessage ?? words().errors.refused);
   const isAway = !navigator.onLine || entry.errorMessage !== null;
   say(isAway ? words().savedLater : words().saving, isAway);
 }
 
-/** @param {Queue} queue @param {number} entry @param {string | undefined} bookmark */
-async function takeBack(queue, entry, bookmark) {
+/** Undoes the save: what is not sent yet is discarded, what is saved is removed. @param {Queue} queue @param {number} id */
+async function takeBack(queue, id) {
+  isTakenBack = true;
+  at('undo').hidden = true;
+  const entry = await queue.get(id);
+  const became = entry && becameOf(entry);
+  if (became) return removeAgain(became.id);
   try {
-    await (bookmark === undefined ? queue.discard(entry) : remove(bookmark));
-    at('undo').hidden = true;
+    await queue.discard(id);
+    say(words().removedHere, true);
+  } catch {
+    // It is being sent: it is removed when its response is here.
+  }
+}
+
+/** @param {string} id */
+async function removeAgain(id) {
+  try {
+    await remove(id);
     say(words().removedHere, true);
   } catch {
     complain(words().retryFailed);

@@ -152,7 +152,7 @@ function ofBookmark(bookmark, pinned) {
     isOld: pinned?.isOld ?? false,
     state: bookmark.status,
     text: textOfBookmark(bookmark),
-    steps: bookmark.can_retry ? ['retry', 'edit', 'remove'] : ['edit', 'remove'],
+    steps: bookmark.can_retry ? ['edit', 'remove', 'retry'] : ['edit', 'remove'],
     createdAt: Date.parse(bookmark.created_at),
   };
 }

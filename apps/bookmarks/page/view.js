@@ -8,7 +8,7 @@ import { language, words } from './words.js';
 /** @typedef {import('./state.js').Step} Step */
 
 /** A text that is shorter than this fits into its line on every screen, so there is nothing to unfold. */
-const SHORT_TEXT = 40;
+const SHORT_TEXT = 30;
 
 /** Updates the rows of `list`, and changes only what differs. @param {HTMLElement} list @param {Item[]} items @param {number} now */
 export function show(list, items, now) {
@@ -172,7 +172,7 @@ function textOf(text, isOpen, now) {
     case 'noSummary':
       return isOpen ? said.because(why(text.code, text.message)) : said.noSummary;
     case 'retryAt':
-      return said.retryAt(text.code === null ? '' : why(text.code, null), ahead(text.at, now), nth(text.attempt));
+      return said.retryAt(ahead(text.at, now), nth(text.attempt), text.code === null ? '' : why(text.code, null));
     case 'error':
       return why(text.code, text.message);
     case 'reading':
