@@ -18,18 +18,21 @@ CREATE TABLE IF NOT EXISTS sessions (
 CREATE INDEX IF NOT EXISTS sessions_expiry ON sessions (expires_at);
 
 CREATE TABLE IF NOT EXISTS bookmarks (
-    id              BLOB    NOT NULL PRIMARY KEY,
+    number          INTEGER PRIMARY KEY, -- Its row in bookmark_words.
+    id              BLOB    NOT NULL UNIQUE,
     person_id       BLOB    NOT NULL REFERENCES people (id),
     url             TEXT    NOT NULL, -- In canonical form.
     idempotency_key TEXT    NOT NULL, -- The key of the request that saved it.
     source_hint     TEXT,
     created_from    TEXT,
     created_at      INTEGER NOT NULL,
-    title           TEXT,
-    text            TEXT,             -- The text of the page, to summarise.
+    title           TEXT,             -- The page's, or the client's until the page is read.
+    edited_title    TEXT,             -- The person's own. It is shown instead.
+    tags            TEXT    NOT NULL DEFAULT '[]', -- JSON.
+    icon            BLOB,
+    text            TEXT,             -- The text of the page, to summarise and to search.
     summary         TEXT,
     summary_by      TEXT CHECK (summary_by IN ('model', 'extract')),
-    search          TEXT    NOT NULL, -- URL, title and summary in lowercase.
     jobs            INTEGER NOT NULL DEFAULT 0, -- The number of retries, part of the next job's key.
     job             BLOB    NOT NULL, -- The message of its current job, the only one that may write to it.
     CONSTRAINT bookmarks_summary CHECK ((summary IS NULL) = (summary_by IS NULL))
@@ -47,18 +50,45 @@ CREATE TABLE IF NOT EXISTS saved_urls (
     PRIMARY KEY (person_id, url)
 ) STRICT, WITHOUT ROWID;
 
+-- The icon of a host, fetched once per person; without media if the host has none. Nothing is shared between people, so nobody learns
+-- which hosts another person has saved.
+CREATE TABLE IF NOT EXISTS icons (
+    id         BLOB    NOT NULL PRIMARY KEY,
+    person_id  BLOB    NOT NULL,
+    host       TEXT    NOT NULL, -- With its scheme and port.
+    fetched_at INTEGER NOT NULL,
+    media      TEXT,
+    bytes      BLOB,
+    UNIQUE (person_id, host)
+) STRICT, WITHOUT ROWID;
+
+-- The words of each bookmark, made by src/search/tokens.rs: FTS5 only splits them at blanks. The person's id is one of them, so a search
+-- reads one person's rows. The words alone are stored, not the text, and deleted with their bookmark.
+CREATE VIRTUAL TABLE IF NOT EXISTS bookmark_words USING fts5 (
+    person, title, tags, url, summary, text,
+    content = '', contentless_delete = 1, tokenize = "ascii tokenchars '#_'"
+);
+
+CREATE TRIGGER IF NOT EXISTS bookmark_words_deleted AFTER DELETE ON bookmarks BEGIN
+    DELETE FROM bookmark_words WHERE rowid = old.number;
+END;
+
 -- Views are recreated at every start, so they always match this release.
 DROP VIEW IF EXISTS bookmark_now;
 DROP VIEW IF EXISTS failed_jobs;
 
--- A bookmark with the engine's data about its job.
+-- A bookmark with the engine's data about its job. A join would read all messages: SQLite does not look up single rows of a view that
+-- is joined from the left.
 CREATE VIEW bookmark_now AS
-SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint, b.created_from, b.created_at, b.search, b.job,
-       m.queue AS job_type, m.status, m.attempts, m.max_attempts,
-       CASE WHEN m.status = 'failed' THEN m.next_attempt END AS retry_at,
-       CASE WHEN m.status IN ('failed', 'dead') THEN m.last_error_text END AS error
-FROM bookmarks b
-LEFT JOIN ichido_message m ON m.id = b.job;
+SELECT b.id, b.person_id, b.url, coalesce(b.edited_title, b.title) AS title, b.tags, b.icon, b.summary, b.summary_by, b.source_hint,
+       b.created_from, b.created_at, b.job,
+       (SELECT queue FROM ichido_message WHERE id = b.job) AS job_type,
+       (SELECT status FROM ichido_message WHERE id = b.job) AS status,
+       (SELECT attempts FROM ichido_message WHERE id = b.job) AS attempts,
+       (SELECT max_attempts FROM ichido_message WHERE id = b.job) AS max_attempts,
+       (SELECT next_attempt FROM ichido_message WHERE id = b.job AND status = 'failed') AS retry_at,
+       (SELECT last_error_text FROM ichido_message WHERE id = b.job AND status IN ('failed', 'dead')) AS error
+FROM bookmarks b;
 
 -- The open failures of this app: the dead letters of jobs that nobody has retried, replaced or discarded. The message begins with
 -- the error's code, and the payload has the number of the last attempt. For people: ids and times are text here.
@@ -71,7 +101,7 @@ SELECT lower(substr(hex(m.id), 1, 8) || '-' || substr(hex(m.id), 9, 4) || '-' ||
        json_set(CAST(m.request AS TEXT), '$.attempt', l.attempts) AS payload,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.since / 1000000.0, 'unixepoch') AS failed_at,
        coalesce(substr(m.last_error_text, 1, instr(m.last_error_text, ':') - 1), '')
-           NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS retryable
+           NOT IN ('page_not_found', 'page_refused', 'page_not_text', 'address_refused') AS retryable
 FROM bookmarks b
 JOIN ichido_dead_letters l ON l.message_id = b.job AND l.state = 'dead' AND l.closed = 'open'
 JOIN ichido_message m ON m.id = l.message_id;

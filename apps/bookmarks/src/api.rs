@@ -50,7 +50,7 @@ pub(crate) fn router(app: &Arc<App>) -> Result<Router, OnceConfigErrors> {
             "/v1/bookmarks",
             post(save::save).layer(save).layer(from_fn(in_flight::show_saving)).get(list::list),
         )
-        .route("/v1/bookmarks/{id}", get(one::show).delete(one::delete))
+        .route("/v1/bookmarks/{id}", get(one::show).patch(one::edit).delete(one::delete))
         .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(retry_layer))
         .layer(from_fn_with_state(Arc::clone(app), wake))
         .layer(from_fn_with_state(Arc::clone(app), access::require_sign_in));

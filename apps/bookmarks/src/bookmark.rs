@@ -9,13 +9,16 @@ use uuid::Uuid;
 
 use crate::job_error::JobErrorCode;
 use crate::jobs::EXTRACTION;
+use crate::tags::Tags;
 
-/// A row of the view `bookmark_now`: id, url, title, summary, summary's author, hint, created from and at; then of its
-/// message: queue, status, attempts, maximum attempts, next attempt, error.
+/// A row of the view `bookmark_now`: id, url, title, tags, icon, summary, summary's author, hint, created from and at;
+/// then of its message: queue, status, attempts, maximum attempts, next attempt, error.
 pub(crate) type Row = (
     Uuid,
     String,
     Option<String>,
+    String,
+    Option<Uuid>,
     Option<String>,
     Option<String>,
     Option<String>,
@@ -79,6 +82,9 @@ pub(crate) struct Bookmark {
     pub(crate) id: Uuid,
     pub(crate) url: String,
     pub(crate) title: Option<String>,
+    pub(crate) tags: Tags,
+    /// The path of the site's icon.
+    pub(crate) icon: Option<String>,
     pub(crate) summary: Option<String>,
     /// `model`, or `extract` for sentences taken from the page.
     pub(crate) summary_by: Option<String>,
@@ -102,7 +108,8 @@ const CANCELLED: (&str, &str) = ("job_cancelled", "The job was cancelled before 
 
 impl From<Row> for Bookmark {
     fn from(row: Row) -> Self {
-        let (id, url, title, summary, summary_by, source_hint, created_from, created_at, ..) = row;
+        let (id, url, title, tags, icon, summary, summary_by, source_hint, created_from, created_at, ..) =
+            row;
         let (.., job_type, status, attempt, max_attempts, retry_at, error) = row;
         let message = status.as_deref().and_then(StateName::parse);
         let state = State::from_stage(message);
@@ -118,6 +125,8 @@ impl From<Row> for Bookmark {
             id,
             url,
             title,
+            tags: Tags::from_json(&tags),
+            icon: icon.map(|icon| format!("/v1/icons/{icon}")),
             summary,
             summary_by,
             status: state,
@@ -178,7 +187,25 @@ mod tests {
         let url = "https://example.com/".to_owned();
         let (job_type, status) = (job_type.map(str::to_owned), status.map(str::to_owned));
         let error = Some("page_busy: 429".to_owned());
-        (Uuid::nil(), url, None, None, None, None, None, 0, job_type, status, Some(1), Some(3), None, error)
+        let tags = "[]".to_owned();
+        (
+            Uuid::nil(),
+            url,
+            None,
+            tags,
+            None,
+            None,
+            None,
+            None,
+            None,
+            0,
+            job_type,
+            status,
+            Some(1),
+            Some(3),
+            None,
+            error,
+        )
     }
 
     #[test]

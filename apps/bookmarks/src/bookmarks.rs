@@ -8,7 +8,18 @@ use uuid::Uuid;
 
 use crate::bookmark::{Bookmark, Row, State};
 use crate::database::{DbConnection, on};
+use crate::search;
 use crate::source::{CreatedFrom, SourceHint};
+use crate::tags::Tags;
+
+/// The columns of a [`Row`].
+macro_rules! columns {
+    () => {
+        "id, url, title, tags, icon, summary, summary_by, source_hint, created_from, created_at, \
+         job_type, status, attempts, max_attempts, retry_at, error"
+    };
+}
+pub(crate) use columns;
 
 /// A bookmark to insert.
 pub(crate) struct NewBookmark {
@@ -17,6 +28,9 @@ pub(crate) struct NewBookmark {
     pub(crate) url: String,
     /// The client's title, until the page's own is known.
     pub(crate) title: Option<String>,
+    /// The person's own title, which is shown instead.
+    pub(crate) edited_title: Option<String>,
+    pub(crate) tags: Tags,
     pub(crate) idempotency_key: String,
     pub(crate) source_hint: SourceHint,
     pub(crate) created_from: Option<CreatedFrom>,
@@ -50,15 +64,15 @@ pub(crate) async fn insert(
 ) -> Result<(), sqlx::Error> {
     const SQL: &str = "\
         INSERT INTO bookmarks
-            (id, person_id, url, title, idempotency_key, source_hint, created_from, created_at, search, job)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    let search = search(&new.url, new.title.as_deref(), None);
+            (id, person_id, url, title, edited_title, tags, idempotency_key, source_hint, created_from, created_at, job)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     on!(connection, c => {
         let insert = sqlx::query(SQL).bind(new.id).bind(new.person).bind(&new.url).bind(&new.title);
-        let insert = insert.bind(&new.idempotency_key).bind(new.source_hint.as_str());
-        let insert = insert.bind(new.created_from.map(CreatedFrom::as_str)).bind(new.now.as_micros());
-        insert.bind(search).bind(job).execute(&mut **c).await.map(drop)
-    })
+        let insert = insert.bind(&new.edited_title).bind(new.tags.to_json()).bind(&new.idempotency_key);
+        let insert = insert.bind(new.source_hint.as_str()).bind(new.created_from.map(CreatedFrom::as_str));
+        insert.bind(new.now.as_micros()).bind(job).execute(&mut **c).await?;
+    });
+    search::index(connection, new.id).await
 }
 
 /// Finds one of a person's bookmarks.
@@ -67,59 +81,59 @@ pub(crate) async fn find(
     person: Uuid,
     id: Uuid,
 ) -> Result<Option<Bookmark>, sqlx::Error> {
-    const SQL: &str = "\
-        SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
-               job_type, status, attempts, max_attempts, retry_at, error
-        FROM bookmark_now WHERE person_id = $1 AND id = $2";
+    const SQL: &str = concat!("SELECT ", columns!(), " FROM bookmark_now WHERE person_id = $1 AND id = $2");
     on!(connection, c => {
         let found = sqlx::query_as::<_, Row>(SQL).bind(person).bind(id).fetch_optional(&mut **c).await;
         found.map(|row| row.map(Bookmark::from))
     })
 }
 
-/// Which bookmarks to list, newest first.
-pub(crate) struct BookmarkFilter {
-    pub(crate) person: Uuid,
-    /// Words that must all occur in URL, title or summary.
-    pub(crate) search: Option<String>,
-    /// Only bookmarks older than this one.
-    pub(crate) before: Option<Uuid>,
-    pub(crate) limit: u32,
-}
-
+/// Lists bookmarks before one, newest first.
 pub(crate) async fn list(
     connection: &mut DbConnection<'_>,
-    filter: &BookmarkFilter,
+    person: Uuid,
+    before: Uuid,
+    limit: u32,
 ) -> Result<Vec<Bookmark>, sqlx::Error> {
-    const POSTGRES: &str = r"
-        SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
-               job_type, status, attempts, max_attempts, retry_at, error
-        FROM bookmark_now WHERE person_id = $1 AND id < $2
-            AND NOT EXISTS (SELECT 1 FROM json_array_elements_text($3::json) w (pattern) WHERE search NOT LIKE w.pattern ESCAPE '\')
-        ORDER BY id DESC LIMIT $4";
-    const SQLITE: &str = r"
-        SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
-               job_type, status, attempts, max_attempts, retry_at, error
-        FROM bookmark_now WHERE person_id = $1 AND id < $2
-            AND NOT EXISTS (SELECT 1 FROM json_each($3) w WHERE search NOT LIKE w.value ESCAPE '\')
-        ORDER BY id DESC LIMIT $4";
-    let words = filter.search.as_deref().unwrap_or_default().split_whitespace();
-    let patterns: serde_json::Value = words.map(|word| format!("%{}%", escaped(word))).collect();
-    let sql = match connection {
-        DbConnection::Postgres(_) => POSTGRES,
-        DbConnection::Sqlite(_) => SQLITE,
-    };
-    let before = filter.before.unwrap_or(Uuid::max());
     on!(connection, c => {
-        let listed = sqlx::query_as::<_, Row>(sql).bind(filter.person).bind(before).bind(patterns.to_string());
-        let listed = listed.bind(i64::from(filter.limit)).fetch_all(&mut **c).await;
+        let listed = sqlx::query_as::<_, Row>(LIST).bind(person).bind(before).bind(i64::from(limit));
+        let listed = listed.fetch_all(&mut **c).await;
         listed.map(|rows| rows.into_iter().map(Bookmark::from).collect())
     })
 }
 
-/// Escapes the special characters of `LIKE`.
-fn escaped(words: &str) -> String {
-    words.to_lowercase().replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_")
+pub(crate) const LIST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM bookmark_now WHERE person_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+);
+
+/// What a person changes in a bookmark.
+pub(crate) struct Edit {
+    /// The new title; empty goes back to the page's.
+    pub(crate) title: Option<String>,
+    pub(crate) tags: Option<Tags>,
+}
+
+/// Changes a bookmark; returns whether the person has it.
+pub(crate) async fn edit(
+    connection: &mut DbConnection<'_>,
+    person: Uuid,
+    id: Uuid,
+    edit: &Edit,
+) -> Result<bool, sqlx::Error> {
+    const SQL: &str = "\
+        UPDATE bookmarks SET edited_title = nullif(coalesce($1, edited_title), ''), tags = coalesce($2, tags)
+        WHERE person_id = $3 AND id = $4";
+    let tags = edit.tags.as_ref().map(Tags::to_json);
+    let is_edited = on!(connection, c => {
+        let edited = sqlx::query(SQL).bind(&edit.title).bind(tags).bind(person).bind(id);
+        edited.execute(&mut **c).await?.rows_affected() == 1
+    });
+    if is_edited {
+        search::index(connection, id).await?;
+    }
+    Ok(is_edited)
 }
 
 /// A bookmark that gets another job.
@@ -210,18 +224,18 @@ pub(crate) struct Page {
 pub(crate) async fn write_page(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
-    url: &str,
     page: &Page,
 ) -> Result<bool, sqlx::Error> {
-    const SQL: &str = "\
-        UPDATE bookmarks SET title = coalesce($1, title), text = $2,
-            search = CASE WHEN $1 IS NULL THEN search ELSE $3 END
-        WHERE id = $4 AND job = $5";
-    let search = search(url, page.title.as_deref(), None);
-    on!(connection, c => {
-        let written = sqlx::query(SQL).bind(&page.title).bind(&page.text).bind(search).bind(id).bind(job);
-        written.execute(&mut **c).await.map(|done| done.rows_affected() == 1)
-    })
+    const SQL: &str =
+        "UPDATE bookmarks SET title = coalesce($1, title), text = $2 WHERE id = $3 AND job = $4";
+    let is_current = on!(connection, c => {
+        let written = sqlx::query(SQL).bind(&page.title).bind(&page.text).bind(id).bind(job);
+        written.execute(&mut **c).await?.rows_affected() == 1
+    });
+    if is_current {
+        search::index(connection, id).await?;
+    }
+    Ok(is_current)
 }
 
 /// Returns the page to summarise, if this is still the bookmark's job.
@@ -229,7 +243,8 @@ pub(crate) async fn read_page(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
 ) -> Result<Option<Page>, sqlx::Error> {
-    const SQL: &str = "SELECT title, coalesce(text, '') FROM bookmarks WHERE id = $1 AND job = $2";
+    const SQL: &str = "\
+        SELECT coalesce(edited_title, title), coalesce(text, '') FROM bookmarks WHERE id = $1 AND job = $2";
     on!(connection, c => {
         let found: Option<(Option<String>, String)> =
             sqlx::query_as(SQL).bind(id).bind(job).fetch_optional(&mut **c).await?;
@@ -244,20 +259,16 @@ pub(crate) type Summary = Option<(String, &'static str)>;
 pub(crate) async fn write_summary(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
-    (url, title): (&str, Option<&str>),
     summary: &Summary,
 ) -> Result<(), sqlx::Error> {
-    const SQL: &str =
-        "UPDATE bookmarks SET summary = $1, summary_by = $2, search = $3 WHERE id = $4 AND job = $5";
+    const SQL: &str = "UPDATE bookmarks SET summary = $1, summary_by = $2 WHERE id = $3 AND job = $4";
     let (text, by) = summary.as_ref().map_or((None, None), |(text, by)| (Some(text.as_str()), Some(*by)));
-    let search = search(url, title, text);
-    on!(connection, c => {
-        let written = sqlx::query(SQL).bind(text).bind(by).bind(search).bind(id).bind(job);
-        written.execute(&mut **c).await.map(drop)
-    })
-}
-
-/// Returns the text to search. It is lowercased here, because SQLite only lowercases ASCII.
-fn search(url: &str, title: Option<&str>, summary: Option<&str>) -> String {
-    format!("{url}\n{}\n{}", title.unwrap_or_default(), summary.unwrap_or_default()).to_lowercase()
+    let is_current = on!(connection, c => {
+        let written = sqlx::query(SQL).bind(text).bind(by).bind(id).bind(job);
+        written.execute(&mut **c).await?.rows_affected() == 1
+    });
+    if is_current {
+        search::index(connection, id).await?;
+    }
+    Ok(())
 }

@@ -33,12 +33,14 @@ mod problem;
 mod reading;
 mod removal;
 mod retries;
+mod search;
 mod server;
 mod settings;
 mod source;
 mod stats;
 mod store_url;
 mod summary;
+mod tags;
 
 pub use alert_webhook::AlertWebhook;
 pub use app::{App, StartError};

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::database::{AppDatabase, on};
 use crate::people::{self, Person, PersonError};
 use crate::settings::limits;
-use crate::{bookmarks, jobs};
+use crate::{bookmarks, jobs, search};
 
 /// How often to check whether a job has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -53,6 +53,7 @@ async fn lock_out(database: &AppDatabase, person: &Person) -> Result<(), PersonE
 async fn delete_bookmarks(database: &AppDatabase, person: &Person) -> Result<(), PersonError> {
     let mut open = database.begin().await?;
     bookmarks::delete_all(&mut open.connection(), person.id).await?;
+    search::forget_deleted(&mut open.connection()).await?;
     open.commit().await?;
     Ok(())
 }

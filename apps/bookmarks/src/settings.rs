@@ -69,6 +69,15 @@ pub mod limits {
     pub const MAX_TITLE_CHARS: usize = 300;
     /// Maximum length of a page's text that is stored and summarised, in characters.
     pub const MAX_TEXT_CHARS: usize = 20_000;
+    /// Maximum number of words of a page's text that are indexed. PostgreSQL counts positions up to 16,383, and the
+    /// other fields come first.
+    pub const MAX_TEXT_WORDS: usize = 12_000;
+    /// Maximum length of an indexed word, in characters; the rest does not count.
+    pub const MAX_WORD_CHARS: usize = 64;
+    /// Maximum number of tags of a bookmark.
+    pub const MAX_TAGS: usize = 20;
+    /// Maximum length of a tag, in characters.
+    pub const MAX_TAG_CHARS: usize = 40;
     /// Maximum length of a summary, in characters.
     pub const MAX_SUMMARY_CHARS: usize = 400;
     /// Default maximum number of tokens of a model's summary. It needs about 200; the rest is for models that reason

@@ -1,22 +1,26 @@
-//! Lists bookmarks, newest first, one page at a time.
+//! Lists or searches bookmarks, one page at a time.
 
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD;
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use ichido_core::digest::Digest;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{answer, as_json};
 use crate::access::AuthenticatedCaller;
 use crate::app::App;
 use crate::bookmark::Bookmark;
-use crate::bookmarks::{self, BookmarkFilter};
+use crate::bookmarks;
+use crate::database::DbConnection;
 use crate::problem::{Code, Problem};
+use crate::search::{self, Position, Query};
 use crate::settings::limits::{MAX_PAGE, MAX_SEARCH_CHARS, PAGE_DEFAULT};
 
 pub(super) async fn list(
@@ -25,16 +29,10 @@ pub(super) async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let wanted = read(caller.person.id, uri.query().unwrap_or_default())?;
+    let wanted = read(uri.query().unwrap_or_default())?;
     let mut pooled = app.database.connect().await?;
-    // One more than is shown tells whether there is a next page.
-    let filter = BookmarkFilter { limit: wanted.limit + 1, ..wanted };
-    let mut found = bookmarks::list(&mut pooled.connection(), &filter).await?;
-    let is_more = wanted.limit < u32::try_from(found.len()).unwrap_or(u32::MAX);
-    found.truncate(usize::try_from(wanted.limit).unwrap_or(usize::MAX));
-    let next = found.last().filter(|_| is_more).map(|last| last.id);
-    let found: Vec<_> = found.iter().map(Bookmark::to_json).collect();
-    let body = json!({ "bookmarks": found, "next": next });
+    let body = page(&mut pooled.connection(), caller.person.id, &wanted).await?;
+    drop(pooled);
     let tag = format!("\"{}\"", Digest::of_bytes(body.to_string().as_bytes()));
     let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == tag);
     let mut response = if is_known {
@@ -46,26 +44,70 @@ pub(super) async fn list(
     Ok(response)
 }
 
-fn read(person: Uuid, query: &str) -> Result<BookmarkFilter, Problem> {
+/// The page that is asked for.
+struct Wanted {
+    query: Option<Query>,
+    after: Position,
+    limit: u32,
+}
+
+async fn page(
+    connection: &mut DbConnection<'_>,
+    person: Uuid,
+    wanted: &Wanted,
+) -> Result<Value, sqlx::Error> {
+    // One more than is shown tells whether there is a next page.
+    let limit = wanted.limit + 1;
+    let (mut found, total) = if let Some(query) = &wanted.query {
+        (search::find(connection, person, query, wanted.after, limit).await?, None)
+    } else {
+        let listed = bookmarks::list(connection, person, wanted.after.id, limit).await?;
+        let position = |bookmark: &Bookmark| Position { id: bookmark.id, ..Position::START };
+        let found = listed.into_iter().map(|bookmark| {
+            let at = position(&bookmark);
+            (bookmark, at)
+        });
+        (found.collect(), Some(bookmarks::count(connection, person).await?))
+    };
+    let shown = usize::try_from(wanted.limit).unwrap_or(usize::MAX);
+    let is_more = shown < found.len();
+    found.truncate(shown);
+    let next = found.last().filter(|_| is_more).map(|(_, position)| cursor(*position));
+    let found: Vec<_> = found.iter().map(|(bookmark, _)| bookmark.to_json()).collect();
+    Ok(json!({ "bookmarks": found, "next": next, "total": total }))
+}
+
+/// Writes a position for the caller, who does not look inside.
+fn cursor(Position { level, id }: Position) -> String {
+    URL_SAFE_NO_PAD.encode([&[u8::try_from(level).unwrap_or(u8::MAX)], &id.as_bytes()[..]].concat())
+}
+
+fn position(cursor: &str) -> Option<Position> {
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let (level, id) = bytes.split_first()?;
+    Some(Position { level: i64::from(*level), id: Uuid::from_slice(id).ok()? })
+}
+
+fn read(query: &str) -> Result<Wanted, Problem> {
     let bad = |detail: String| Problem::new(Code::ParameterInvalid, detail);
-    let mut filter = BookmarkFilter { person, search: None, before: None, limit: PAGE_DEFAULT };
+    let not_next = || bad("`before` must be the `next` of an earlier page".to_owned());
+    let mut wanted = Wanted { query: None, after: Position::START, limit: PAGE_DEFAULT };
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "q" if MAX_SEARCH_CHARS < value.chars().count() || value.contains('\0') => {
-                return Err(bad(format!("`q` must have at most {MAX_SEARCH_CHARS} characters and no NUL")));
+            "q" if MAX_SEARCH_CHARS < value.chars().count() => {
+                return Err(bad(format!("`q` must have at most {MAX_SEARCH_CHARS} characters")));
             }
-            "q" => filter.search = Some(value.trim().to_owned()),
-            "before" => {
-                let id = Uuid::parse_str(&value);
-                filter.before =
-                    Some(id.map_err(|_| bad("`before` must be the `next` of an earlier page".to_owned()))?);
-            }
+            "q" => wanted.query = Query::parse(&value),
+            "before" => wanted.after = position(&value).ok_or_else(not_next)?,
             "limit" => {
                 let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-                filter.limit = limit.ok_or_else(|| bad(format!("`limit` must be from 1 to {MAX_PAGE}")))?;
+                wanted.limit = limit.ok_or_else(|| bad(format!("`limit` must be from 1 to {MAX_PAGE}")))?;
             }
             _ => return Err(bad(format!("unknown parameter `{name}`; use q, before or limit"))),
         }
     }
-    Ok(filter)
+    // A search has levels, and the list has none.
+    let is_search = wanted.query.is_some();
+    let is_its_own = wanted.after == Position::START || (wanted.after.level != 0) == is_search;
+    if is_its_own { Ok(wanted) } else { Err(not_next()) }
 }

@@ -1,20 +1,25 @@
-//! Shows and deletes one bookmark.
+//! Shows, edits and deletes one bookmark.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use bytes::Bytes;
 use http::StatusCode;
 use ichido_store::message::Note;
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::answer;
 use crate::access::AuthenticatedCaller;
 use crate::app::App;
-use crate::problem::Problem;
-use crate::{bookmarks, jobs};
+use crate::bookmarks::Edit;
+use crate::problem::{Code, Problem};
+use crate::tags::Tags;
+use crate::{bookmarks, jobs, reading};
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
@@ -25,6 +30,43 @@ pub(super) async fn show(
     let mut pooled = app.database.connect().await?;
     let found = bookmarks::find(&mut pooled.connection(), caller.person.id, id).await?;
     Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?.to_json()))
+}
+
+/// What a person changes; a member that is missing or `null` stays.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditRequest {
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+}
+
+/// Changes the title and the tags. It needs no key: sent twice, it does the same.
+pub(super) async fn edit(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<AuthenticatedCaller>,
+    id: Result<Path<String>, PathRejection>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let id = parsed(id)?;
+    let invalid = |why: &dyn Display| {
+        let form = r#"{"title": "…", "tags": ["…"]}"#;
+        Problem::new(Code::BodyInvalid, format!("the body does not match {form}: {why}"))
+    };
+    let edit: EditRequest = serde_json::from_slice(&body).map_err(|error| invalid(&error))?;
+    let tags = edit.tags.map(|tags| Tags::parse(tags.iter().map(String::as_str)));
+    let tags = tags.transpose().map_err(|error| invalid(&error))?;
+    let edit = Edit { title: edit.title.map(|title| reading::title(&title).unwrap_or_default()), tags };
+    let mut open = app.database.begin().await?;
+    let mut connection = open.connection();
+    if !bookmarks::edit(&mut connection, caller.person.id, id, &edit).await? {
+        return Err(Problem::no_bookmark());
+    }
+    let edited = bookmarks::find(&mut connection, caller.person.id, id).await?;
+    let edited = edited.ok_or_else(Problem::no_bookmark)?;
+    open.commit().await?;
+    Ok(answer(StatusCode::OK, &edited.to_json()))
 }
 
 /// Deletes a bookmark, and cancels its job; a running one is asked to stop.

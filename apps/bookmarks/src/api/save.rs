@@ -25,8 +25,8 @@ use crate::database::LayerTransaction;
 use crate::jobs::{self, JobPayload};
 use crate::problem::{Code, Problem};
 use crate::reading;
-use crate::settings::limits::MAX_TITLE_CHARS;
 use crate::source::{CreatedFrom, SourceHint};
+use crate::tags::Tags;
 
 /// The number of a bookmark's first job; each retry by a person adds one.
 const FIRST_JOB: i64 = 0;
@@ -97,12 +97,12 @@ fn read(body: &[u8], caller: &AuthenticatedCaller, claim: &Claim) -> Result<NewB
     let hint = known("source_hint", hint, SourceHint::parse, &SourceHint::WORDS)?;
     let from = save_request.created_from.as_deref();
     let from = known("created_from", from, CreatedFrom::parse, &CreatedFrom::WORDS)?;
-    let title = save_request.title.as_deref().unwrap_or_default();
-    let title = reading::cut(&reading::words(title), MAX_TITLE_CHARS);
     Ok(NewBookmark {
         id: Uuid::now_v7(),
         person: caller.person.id,
-        title: Some(title).filter(|title| !title.is_empty()),
+        title: save_request.title.as_deref().and_then(reading::title),
+        edited_title: None,
+        tags: Tags::default(),
         idempotency_key: claim.name.key.as_str().to_owned(),
         source_hint: hint.unwrap_or_else(|| SourceHint::detect(&url)),
         created_from: from,

@@ -31,7 +31,7 @@ pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<ReadPage>) -> Res
     let next = Draft::new(&next).identity(identity).key(&key).max_attempts(task.max_attempts);
     let mut open = app.database.begin().await?;
     let mut connection = open.connection();
-    if bookmarks::write_page(&mut connection, (task.bookmark_id, this), url, &page).await? {
+    if bookmarks::write_page(&mut connection, (task.bookmark_id, this), &page).await? {
         let next = enqueue(&mut connection, app, next).await?;
         bookmarks::set_job(&mut connection, task.bookmark_id, next).await?;
     }

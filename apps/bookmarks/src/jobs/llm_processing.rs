@@ -50,17 +50,12 @@ pub(super) async fn run(
         }
         None => summary::extract(&page.text).map(|text| (text, "extract")),
     };
-    write(app, bookmark_job, (&task.original_request.url, page.title.as_deref()), &summary).await
+    write(app, bookmark_job, &summary).await
 }
 
-async fn write(
-    app: &App,
-    bookmark_job: (uuid::Uuid, uuid::Uuid),
-    about: (&str, Option<&str>),
-    summary: &Summary,
-) -> Result<(), JobError> {
+async fn write(app: &App, bookmark_job: (uuid::Uuid, uuid::Uuid), summary: &Summary) -> Result<(), JobError> {
     let mut open = app.database.begin().await?;
-    bookmarks::write_summary(&mut open.connection(), bookmark_job, about, summary).await?;
+    bookmarks::write_summary(&mut open.connection(), bookmark_job, summary).await?;
     open.commit().await?;
     Ok(())
 }

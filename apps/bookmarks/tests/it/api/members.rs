@@ -107,6 +107,35 @@ both_databases! {
         assert_eq!(found.json()["bookmarks"][0]["id"], json!(ids[1]));
     }
 
+    /// The page does not replace what a person wrote.
+    // SPEC A7.
+    #[test]
+    async fn an_edited_title_stays(fixture: ApiFixture) {
+        let service = fixture.start().await;
+        let pages = Pages::start(|_, _| story()).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        let edited = service.edit(&id, json!({ "title": " My\u{202e}\n title ", "tags": ["ｂ", "A"] })).await;
+        assert_eq!((&edited["title"], &edited["tags"]), (&json!("My title"), &json!(["a", "b"])));
+        service.go_on().await;
+        assert_eq!(service.until(&id, "done").await["title"], "My title");
+        let tagged = service.edit(&id, json!({ "tags": [] })).await;
+        assert_eq!((&tagged["title"], &tagged["tags"]), (&json!("My title"), &json!([])));
+        // An empty title goes back to the page's.
+        assert_eq!(service.edit(&id, json!({ "title": " " })).await["title"], "The fox");
+        for (members, code) in [
+            (json!({ "tags": [""] }), 400),
+            (json!({ "tags": ["a,b"] }), 400),
+            (json!({ "tags": vec!["a".repeat(41)] }), 400),
+            (json!({ "tags": (0..21).map(|number| number.to_string()).collect::<Vec<_>>() }), 400),
+            (json!({ "url": "https://example.com/" }), 400),
+        ] {
+            let refused = service.ask(Method::PATCH, &format!("/v1/bookmarks/{id}")).json(&members).send().await;
+            assert_eq!(refused.refusal(), (code, "body_invalid".to_owned()), "{members}");
+        }
+        let unknown = service.ask(Method::PATCH, "/v1/bookmarks/x").json(&json!({})).send().await;
+        assert_eq!(unknown.refusal(), (404, "bookmark_unknown".to_owned()));
+    }
+
     /// While the first request is in flight, a duplicate waits, and then gets a bookmark that is being saved.
     // SPEC A12, C6.
     #[test]

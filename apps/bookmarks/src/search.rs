@@ -1,0 +1,200 @@
+//! Finds bookmarks by their words.
+//!
+//! Guarantee: a search reads the index and the rows that match, not the table. It finds the same in the same order on
+//! both databases: by the last field that a match needs (title, tags, URL, summary, text of the page), then newest
+//! first.
+//!
+//! Start at `tokens`: both databases store its words. `query` reads what a person typed.
+
+mod query;
+mod tokens;
+
+use sqlx::{ColumnIndex, Decode, FromRow, Type};
+use url::Url;
+use uuid::Uuid;
+
+use self::query::LEVELS;
+use crate::bookmark::{Bookmark, Row};
+use crate::bookmarks::columns;
+use crate::database::{DbConnection, Either};
+use crate::settings::limits::MAX_TEXT_WORDS;
+use crate::tags::Tags;
+pub(crate) use query::Query;
+pub(crate) use tokens::fold;
+
+/// Where a page of results ends: the level of its last bookmark, and its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) level: i64,
+    pub(crate) id: Uuid,
+}
+
+impl Position {
+    /// Before everything.
+    pub(crate) const START: Self = Self { level: 0, id: Uuid::max() };
+}
+
+const SQLITE: &str = concat!(
+    "WITH matching AS MATERIALIZED (
+        SELECT b.id AS found_id,
+               CASE WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $3) THEN 1
+                    WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $4) THEN 2
+                    WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $5) THEN 3
+                    WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $6) THEN 4
+                    ELSE 5 END AS level
+        FROM bookmark_words w CROSS JOIN bookmarks b ON b.number = w.rowid
+        WHERE w.bookmark_words MATCH $2 AND b.person_id = $1
+    ), found AS MATERIALIZED (
+        SELECT * FROM matching WHERE level > $7 OR (level = $7 AND found_id < $8)
+        ORDER BY level, found_id DESC LIMIT $9
+    )
+    SELECT ",
+    columns!(),
+    ", level FROM found CROSS JOIN bookmark_now ON id = found_id ORDER BY level, found_id DESC"
+);
+
+const POSTGRES: &str = concat!(
+    "WITH matching AS MATERIALIZED (
+        SELECT bookmark_id AS found_id,
+               CASE WHEN words @@ $3::tsquery THEN 1
+                    WHEN words @@ $4::tsquery THEN 2
+                    WHEN words @@ $5::tsquery THEN 3
+                    WHEN words @@ $6::tsquery THEN 4
+                    ELSE 5 END::bigint AS level
+        FROM bookmark_words WHERE bookmark_all_words(words, text_words) @@ $2::tsquery AND person_id = $1
+    ), found AS MATERIALIZED (
+        SELECT * FROM matching WHERE level > $7 OR (level = $7 AND found_id < $8)
+        ORDER BY level, found_id DESC LIMIT $9
+    )
+    SELECT ",
+    columns!(),
+    // The limit keeps the planner from reading the table, which it prefers while that is small.
+    ", level FROM found CROSS JOIN LATERAL (SELECT * FROM bookmark_now WHERE id = found_id LIMIT 1) bookmark
+    ORDER BY level, found_id DESC"
+);
+
+/// Returns bookmarks that match, after a position, most relevant first.
+pub(crate) async fn find(
+    connection: &mut DbConnection<'_>,
+    person: Uuid,
+    query: &Query,
+    after: Position,
+    limit: u32,
+) -> Result<Vec<(Bookmark, Position)>, sqlx::Error> {
+    macro_rules! rows {
+        ($connection:expr, $sql:expr, $write:expr) => {{
+            let [one, two, three, four, all]: [String; LEVELS] = query.levels(person, $write);
+            let find =
+                sqlx::query_as::<_, Found>($sql).bind(person).bind(all).bind(one).bind(two).bind(three);
+            let find = find.bind(four).bind(after.level).bind(after.id).bind(i64::from(limit));
+            find.fetch_all(&mut **$connection).await?
+        }};
+    }
+    let found = match connection {
+        Either::Postgres(c) => rows!(c, POSTGRES, Query::tsquery),
+        Either::Sqlite(c) => rows!(c, SQLITE, Query::fts5),
+    };
+    let found = found.into_iter().map(|Found { row, level }| {
+        let id = row.0;
+        (Bookmark::from(row), Position { level, id })
+    });
+    Ok(found.collect())
+}
+
+/// A row with its level.
+struct Found {
+    row: Row,
+    level: i64,
+}
+
+impl<'r, R> FromRow<'r, R> for Found
+where
+    R: sqlx::Row,
+    Row: FromRow<'r, R>,
+    &'static str: ColumnIndex<R>,
+    i64: Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        Ok(Self { row: Row::from_row(row)?, level: row.try_get("level")? })
+    }
+}
+
+/// What a bookmark is found by: its person, title, tags, URL, summary and text.
+type Fields = (Uuid, Option<String>, String, String, Option<String>, Option<String>);
+
+/// Returns the words of each field, in the order of relevance.
+fn words((_, title, tags, url, summary, text): &Fields) -> [Vec<String>; LEVELS] {
+    let words = |text: Option<&str>| tokens::words(text.unwrap_or_default()).collect::<Vec<_>>();
+    let tags = Tags::from_json(tags);
+    let tags = tags.iter().flat_map(|tag| tokens::words(tag).chain([tokens::tag_word(tag)]));
+    let mut text = words(text.as_deref());
+    text.truncate(MAX_TEXT_WORDS);
+    [words(title.as_deref()), tags.collect(), words(Some(&readable(url))), words(summary.as_deref()), text]
+}
+
+/// Indexes a bookmark as it is now. Call it in the transaction that has changed it.
+pub(crate) async fn index(connection: &mut DbConnection<'_>, id: Uuid) -> Result<(), sqlx::Error> {
+    const FIELDS: &str = "\
+        SELECT person_id, coalesce(edited_title, title), tags, url, summary, text FROM bookmarks WHERE id = $1";
+    const SQLITE: &str = "\
+        INSERT OR REPLACE INTO bookmark_words (rowid, person, title, tags, url, summary, text)
+        VALUES ((SELECT number FROM bookmarks WHERE id = $1), $2, $3, $4, $5, $6, $7)";
+    const POSTGRES: &str = "\
+        INSERT INTO bookmark_words (bookmark_id, person_id, words, text_words) VALUES ($1, $2, $3::tsvector, $4::tsvector)
+        ON CONFLICT (bookmark_id) DO UPDATE SET words = excluded.words, text_words = excluded.text_words";
+    match connection {
+        Either::Postgres(c) => {
+            let fields: Fields = sqlx::query_as(FIELDS).bind(id).fetch_one(&mut **c).await?;
+            let [title, tags, url, summary, text] = words(&fields);
+            let person = [fields.0.simple().to_string()];
+            let words = [("A", &title[..]), ("B", &tags), ("C", &url), ("D", &summary), ("", &person)];
+            let index = sqlx::query(POSTGRES).bind(id).bind(fields.0);
+            let index = index.bind(tsvector(&words)).bind(tsvector(&[("", &text)]));
+            index.execute(&mut **c).await.map(drop)
+        }
+        Either::Sqlite(c) => {
+            let fields: Fields = sqlx::query_as(FIELDS).bind(id).fetch_one(&mut **c).await?;
+            let index = sqlx::query(SQLITE).bind(id).bind(fields.0.simple().to_string());
+            let index = words(&fields).into_iter().fold(index, |index, words| index.bind(words.join(" ")));
+            index.execute(&mut **c).await.map(drop)
+        }
+    }
+}
+
+/// Writes labelled words as a `tsvector`. A gap between two fields keeps a phrase within one.
+fn tsvector(fields: &[(&str, &[String])]) -> String {
+    let (mut vector, mut at) = (String::new(), 0);
+    for (label, words) in fields {
+        for word in *words {
+            at += 1;
+            vector.push_str(&format!("'{word}':{at}{label} "));
+        }
+        at += 1;
+    }
+    vector
+}
+
+/// Returns a URL as a person reads it: without its scheme, and decoded.
+fn readable(url: &str) -> String {
+    let Ok(parsed) = Url::parse(url) else { return url.to_owned() };
+    let host = url::quirks::domain_to_unicode(parsed.host_str().unwrap_or_default());
+    format!("{host} {} {}", decoded(parsed.path()), decoded(parsed.query().unwrap_or_default()))
+}
+
+/// Decodes percent-encoding; what is no text becomes �.
+pub(crate) fn decoded(text: &str) -> String {
+    let literal = text.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
+    form_urlencoded::parse(literal.as_bytes()).next().map(|(text, _)| text.into_owned()).unwrap_or_default()
+}
+
+/// Removes what the index still has of deleted bookmarks. On PostgreSQL its own upkeep does.
+pub(crate) async fn forget_deleted(connection: &mut DbConnection<'_>) -> Result<(), sqlx::Error> {
+    const SQL: &str = "INSERT INTO bookmark_words (bookmark_words) VALUES ('optimize')";
+    match connection {
+        Either::Postgres(_) => Ok(()),
+        Either::Sqlite(c) => sqlx::query(SQL).execute(&mut **c).await.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests;

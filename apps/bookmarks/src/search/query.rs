@@ -1,0 +1,136 @@
+//! What a person looks for, and how each database is asked for it.
+
+use uuid::Uuid;
+
+use super::tokens::{Phrase, fold, tag_word};
+use crate::tags::Tags;
+
+/// The fields in the order of their relevance, with the label of each in a `tsvector`. There are only four labels; the
+/// text of the page has none.
+const FIELDS: [(&str, char); 4] = [("title", 'A'), ("tags", 'B'), ("url", 'C'), ("summary", 'D')];
+const LAST_FIELD: &str = "text";
+/// How many fields there are. A match has the level of the last field that it needs, from 1.
+pub(super) const LEVELS: usize = FIELDS.len() + 1;
+
+/// Words and phrases that must all occur, and tags.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Query {
+    phrases: Vec<Phrase>,
+    tags: Vec<String>,
+}
+
+impl Query {
+    /// Reads what a person typed: words (or their beginnings), `"a phrase"`, `#tag`, `#"a tag"`. `None` if nothing is
+    /// left to look for.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let folded = fold(text);
+        let (mut phrases, mut tags) = (Vec::new(), Vec::new());
+        let mut rest = folded.trim_start();
+        while !rest.is_empty() {
+            let (is_tag, after) = rest.strip_prefix('#').map_or((false, rest), |after| (true, after));
+            let quoted = after.strip_prefix('"');
+            let part = quoted.unwrap_or(after);
+            let is_end = |c: char| if quoted.is_some() { c == '"' } else { c.is_whitespace() };
+            let (part, after) = part.split_once(is_end).unwrap_or((part, ""));
+            if is_tag {
+                tags.extend(Tags::tag(part).map(|tag| tag_word(&tag)));
+            } else {
+                phrases.extend(Phrase::parse(part, quoted.is_none()));
+            }
+            rest = after.trim_start();
+        }
+        let query = Self { phrases, tags };
+        Some(query).filter(|query| !query.phrases.is_empty() || !query.tags.is_empty())
+    }
+
+    /// Returns the words that the first fields must have, one query per level, and last the query that finds all.
+    pub(super) fn levels(&self, person: Uuid, write: fn(&Self, Uuid, usize) -> String) -> [String; LEVELS] {
+        std::array::from_fn(|at| write(self, person, at + 1))
+    }
+
+    /// Writes a level in the language of FTS5. Words have only letters and digits, so there is nothing to escape.
+    pub(super) fn fts5(&self, person: Uuid, level: usize) -> String {
+        let fields: Vec<&str> =
+            FIELDS.iter().map(|(name, _)| *name).chain([LAST_FIELD]).take(level).collect();
+        let quoted = |phrase: &Phrase| {
+            let end = if phrase.is_prefix { " *" } else { "" };
+            format!("{{{}}} : \"{}\"{end}", fields.join(" "), phrase.words.join(" "))
+        };
+        let mut all = vec![format!("person : \"{}\"", person.simple())];
+        all.extend(self.phrases.iter().map(quoted));
+        all.extend(self.tags_at(level).map(|tag| format!("tags : \"{tag}\"")));
+        all.join(" AND ")
+    }
+
+    /// Writes a level in the language of a `tsquery`.
+    pub(super) fn tsquery(&self, person: Uuid, level: usize) -> String {
+        let labels: String = FIELDS.iter().map(|(_, label)| *label).take(level).collect();
+        // No label finds every field.
+        let labels = if level < FIELDS.len() { labels } else { String::new() };
+        let quoted = |phrase: &Phrase| {
+            let last = phrase.words.len() - 1;
+            let words = phrase.words.iter().enumerate().map(|(at, word)| {
+                let end = if phrase.is_prefix && at == last { "*" } else { "" };
+                format!("'{word}':{end}{labels}")
+            });
+            // A colon needs something after it.
+            let words = words.map(|word| word.trim_end_matches(':').to_owned());
+            format!("({})", words.collect::<Vec<_>>().join(" <-> "))
+        };
+        let mut all = vec![format!("'{}'", person.simple())];
+        all.extend(self.phrases.iter().map(quoted));
+        all.extend(self.tags_at(level).map(|tag| format!("'{tag}'")));
+        all.join(" & ")
+    }
+
+    /// A tag is a filter: it counts for finding, and for the order only if there is nothing else.
+    fn tags_at(&self, level: usize) -> impl Iterator<Item = &String> {
+        let counts = level == LEVELS || self.phrases.is_empty();
+        self.tags.iter().filter(move |_| counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fts5(text: &str, level: usize) -> String {
+        let written = Query::parse(text).unwrap().fts5(Uuid::nil(), level);
+        written.strip_prefix(&format!("person : \"{}\" AND ", Uuid::nil().simple())).unwrap().to_owned()
+    }
+
+    #[test]
+    fn words_phrases_and_tags_are_told_apart() {
+        for (text, expected) in [
+            ("Fox", "{title} : \"fox\" *"),
+            ("lazy  dog", "{title} : \"lazy\" * AND {title} : \"dog\" *"),
+            ("\"lazy dog\" cat", "{title} : \"lazy dog\" AND {title} : \"cat\" *"),
+            ("\"lazy dog", "{title} : \"lazy dog\""),
+            ("#Rust", "tags : \"#rust\""),
+            ("＃\"machine  learning\"", "tags : \"#machine_20_learning\""),
+            ("#rust fox", "{title} : \"fox\" *"),
+            ("東京", "{title} : \"東京\""),
+            ("a\u{3000}b", "{title} : \"a\" * AND {title} : \"b\" *"),
+        ] {
+            assert_eq!(fts5(text, 1), expected, "{text}");
+        }
+        assert_eq!(fts5("#rust fox", 5), "{title tags url summary text} : \"fox\" * AND tags : \"#rust\"");
+        for nothing in ["", "  ", "%", "#", "\"\"", "# \" ' *"] {
+            assert_eq!(Query::parse(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn labels_name_the_fields_of_a_level() {
+        let query = Query::parse("\"lazy dog\" fo #c++").unwrap();
+        let person = Uuid::nil().simple();
+        for (level, expected) in [
+            (1, "('lazy':A <-> 'dog':A) & ('fo':*A)"),
+            (2, "('lazy':AB <-> 'dog':AB) & ('fo':*AB)"),
+            (4, "('lazy' <-> 'dog') & ('fo':*)"),
+            (5, "('lazy' <-> 'dog') & ('fo':*) & '#c_2b__2b_'"),
+        ] {
+            assert_eq!(query.tsquery(Uuid::nil(), level), format!("'{person}' & {expected}"));
+        }
+    }
+}
