@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { assertAccessible } from '../../../clients/js/test/browser/shared.js';
-import { ready, save, Stage, story, untilRows } from './stage.js';
+import { ready, save, Stage, story, until, untilRows } from './stage.js';
 
 test('axe-core finds no serious violation on any page', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();
+  await assertAccessible(page, 'the first visit');
   await save(page, stage.site.put('/fox', story('The fox')));
   await untilRows(page, 'done', (found) => found.some(({ state }) => state === 'done'));
   await save(page, `${stage.site.url}/not-there`);
@@ -16,6 +17,9 @@ test('axe-core finds no serious violation on any page', async (t) => {
   await untilRows(page, 'retrying', (found) => found.some(({ state }) => state === 'retrying'));
   await save(page, stage.site.put('/never', () => {}));
   await untilRows(page, 'processing', (found) => found.some(({ state }) => state === 'processing'));
+  await save(page, stage.site.url + '/not-there');
+  await until('it is on top', () => page.isVisible('[data-pinned]'));
+  await page.click('[data-state=done] [data-step=edit]');
   await stage.context.setOffline(true);
   await save(page, 'https://offline.example/');
   await untilRows(page, 'saving', (found) => found.some(({ state }) => state === 'saving'));
@@ -27,9 +31,14 @@ test('axe-core finds no serious violation on any page', async (t) => {
       const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(scroll <= width, `nothing sticks out at ${width}: ${scroll}`);
     }
+    for (const opens of ['#open-menu', '#open-help']) {
+      await page.click(opens);
+      await assertAccessible(page, `${opens}, ${colorScheme}`);
+    }
+    for (const dialog of ['#help', '#menu']) await page.click(`${dialog} .close`);
   }
   await stage.context.setOffline(false);
-  for (const path of ['/sign-in', '/stats', '/save?url=https://example.com/&title=Example']) {
+  for (const path of ['/sign-in', '/stats', '/save?url=https://example.com/&title=Example', '/not-there']) {
     const small = await stage.context.newPage();
     await small.goto(stage.url + path);
     await small.waitForSelector('html[data-ready]');

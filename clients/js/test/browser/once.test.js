@@ -96,6 +96,21 @@ test('a network without responses uses none of the three attempts', async (t) =>
   await stage.assertOnce();
 });
 
+test('what waits for a server that was away is sent at once when the page asks', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.usual = 'refuse';
+  const { id } = await stage.press(tab, { qty: 1 });
+  await stage.entry(tab, id, 'retrying', ({ state }) => state === 'retrying');
+  stage.front.usual = 'pass';
+  const entry = await tab.evaluate(async (id) => {
+    await window.queue.sendNow();
+    return window.queue.get(id);
+  }, id);
+  assert.equal(entry.state, 'done');
+  await stage.assertOnce();
+});
+
 // Requirement (2) An entry is deleted only after a definite response.
 test('a lost response is requested again with the same key', async (t) => {
   const stage = await Stage.start(t);
