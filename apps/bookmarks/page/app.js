@@ -344,6 +344,15 @@ async function more(limit) {
   }
   isLoading = false;
   draw();
+  watchEnd();
+}
+
+const atEnd = new IntersectionObserver((seen) => seen.some(({ isIntersecting }) => isIntersecting) && isOnline() && void more(), { rootMargin: AHEAD });
+
+/** Loads the next page when the end of the list comes near. Begun again after each page, because the observer only reports changes. */
+function watchEnd() {
+  atEnd.disconnect();
+  atEnd.observe(at('more'));
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -409,7 +418,7 @@ function wire() {
   list.addEventListener('click', pressedIn);
   listenToKeys({ list, field, search, undo, help: openHelp });
   wireMenu({ imported: () => void look(), isOver });
-  new IntersectionObserver(([seen]) => seen?.isIntersecting && isOnline() && void more(), { rootMargin: AHEAD }).observe(at('more'));
+  watchEnd();
   for (const event of ['online', 'offline', 'focus']) addEventListener(event, () => void look());
   document.addEventListener('visibilitychange', () => void look());
 }

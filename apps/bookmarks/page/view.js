@@ -10,15 +10,23 @@ import { language, words } from './words.js';
 /** A text that is shorter than this fits into its line on every screen, so there is nothing to unfold. */
 const SHORT_TEXT = 30;
 
+/** What each row shows. @type {WeakMap<Element, string>} */
+const SHOWN = new WeakMap();
+
 /** Updates the rows of `list`, and changes only what differs. @param {HTMLElement} list @param {Item[]} items @param {number} now */
 export function show(list, items, now) {
   const before = new Map([...list.children].map((row) => [row.getAttribute('data-key'), /** @type {HTMLElement} */ (row)]));
   const wanted = new Set(items.map((item) => item.key));
   // Remove rows first: a row that is moved loses the focus.
   for (const [key, row] of before) if (!wanted.has(key ?? '')) row.remove();
+  const spoken = language();
   items.forEach((item, place) => {
     const row = before.get(item.key) ?? newRow(item);
-    fill(row, item, now);
+    // A long list is drawn often, and hardly ever changes.
+    const time = item.text.kind === 'retryAt' ? now : Math.floor(now / 60_000);
+    const shown = JSON.stringify([item, spoken, time, row.hasAttribute('data-open')]);
+    if (SHOWN.get(row) !== shown) fill(row, item, now);
+    SHOWN.set(row, shown);
     if (list.children[place] !== row) list.insertBefore(row, list.children[place] ?? null);
   });
 }
