@@ -7,6 +7,7 @@ import { prepareBookmarklets } from './bookmarklet.js';
 import { openEditor } from './editor.js';
 import { listenToKeys } from './keys.js';
 import { openHelp, showKeys, wireMenu } from './menu.js';
+import { announce, complain, showBottom, showCount } from './messages.js';
 import { forget, reload, remember, remembered, watchPerson, whoIsHere } from './person.js';
 import { keepPlace, placeHere, rememberSearch, searchHere } from './place.js';
 import { Removal } from './removal.js';
@@ -14,7 +15,7 @@ import { openQueue, save } from './saves.js';
 import { isMoving, Shelf } from './shelf.js';
 import { becameOf, isUnanswered, items, waitingCount, wasAway } from './state.js';
 import { show, unfold } from './view.js';
-import { language, languageButton, speak, words } from './words.js';
+import { languageButton, speak, words } from './words.js';
 
 /** @typedef {import('./ichido/ichido.js').Entry} Entry */
 /** @typedef {import('./ichido/ichido.js').Queue} Queue */
@@ -27,8 +28,6 @@ const LATER_MS = 20_000;
 const TYPING_MS = 200;
 /** A second press within this time is an impatient finger, not another save. */
 const PRESS_AGAIN_MS = 1_500;
-/** How long the result of an action is shown. */
-const ANNOUNCED_MS = 10_000;
 /** How far below the window the next page is loaded. */
 const AHEAD = '800px';
 /** How many bookmarks below the first page are refreshed at once. */
@@ -82,57 +81,8 @@ function draw() {
   at('not-found').hidden = !isEmpty || isWhole;
   at('find').hidden = !at('nothing').hidden;
   at('more').hidden = shelf.next === null || isLocal();
-  drawCount(bookmarks.length, q);
-  drawBottom();
-}
-
-/** @param {HTMLElement} element @param {string} text */
-function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-/** @param {number} rows @param {string} q */
-function drawCount(rows, q) {
-  const number = (/** @type {number} */ count) => count.toLocaleString(language());
-  const hidden = removal.open === null ? 0 : 1;
-  const total = shelf.total ?? (shelf.isRead && shelf.next === null ? shelf.loaded : null);
-  const all = total === null || total === 0 ? '' : words().count(number(total - hidden), total - hidden);
-  const found = isLocal() ? words().foundHere(number(rows), number(shelf.known.length)) : words().found(number(rows), shelf.next !== null);
-  say(at('count'), q === '' ? all : q === shelf.q || isLocal() ? found : '');
-  at('count').hidden = at('said').textContent !== '' || at('hint').textContent !== '';
-}
-
-function drawBottom() {
-  const waiting = waitingCount(entries);
-  const lack = isOnline() ? '' : navigator.onLine ? words().unreachable : words().offline;
-  const rest = waiting > (isOnline() ? 1 : 0) ? words().toSend(waiting) : '';
-  const bar = [lack, rest].filter(Boolean).join(words().gap);
-  at('bar').hidden = bar === '';
-  say(at('bar-text'), bar);
-  at('send-now').hidden = waiting === 0 || !navigator.onLine;
-  const removed = removal.open;
-  at('toast').hidden = removed === null;
-  say(at('toast-text'), removed === null ? '' : words().removed(removed.title));
-}
-
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let announced;
-
-/** Shows the result of an action below the field, for a while. @param {string} text */
-function announce(text) {
-  clearTimeout(announced);
-  announced = setTimeout(() => announce(''), ANNOUNCED_MS);
-  at('said').textContent = text;
-  at('hint').textContent = '';
-  at('count').hidden = text !== '';
-}
-
-/** Shows an error in the same line, until the next action. @param {string} text */
-function complain(text) {
-  announce('');
-  clearTimeout(announced);
-  at('hint').textContent = text;
-  at('count').hidden = text !== '';
+  showCount(shelf, { q, rows: bookmarks.length, isLocal: isLocal(), hidden: removal.open === null ? 0 : 1 });
+  showBottom({ isReached, waiting: waitingCount(entries), removed: removal.open });
 }
 
 /** Goes to the sign-in page, because nobody is signed in. */

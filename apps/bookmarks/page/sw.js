@@ -10,9 +10,9 @@ const worker = self;
 const CACHE = 'shell';
 /** All files of the pages. They contain no personal data. */
 const SHELL = [
-  '/', '/save', '/sign-in', '/app.css', '/list.css',
+  '/', '/save', '/sign-in', '/app.css', '/list.css', '/panel.css',
   ...[
-    'address', 'api', 'app', 'bookmarklet', 'editor', 'find', 'keys', 'menu', 'person', 'place', 'press', 'removal', 'save', 'saves', 'shelf', 'sign-in', 'state',
+    'address', 'api', 'app', 'bookmarklet', 'editor', 'find', 'keys', 'menu', 'messages', 'person', 'place', 'press', 'removal', 'save', 'saves', 'shelf', 'sign-in', 'state',
     'view', 'words',
   ].map((name) => `/${name}.js`),
   '/icon.svg', '/icon-180.png', '/manifest.webmanifest',
