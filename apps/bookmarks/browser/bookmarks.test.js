@@ -55,7 +55,7 @@ test('a failed summary is a saved link, says why on demand, and a retry fixes it
   const [text, host] = await colours();
   assert.equal(text, host, 'it is as quiet as the rest');
   await page.click('.unfold');
-  await untilRows(page, 'the reason', (found) => /^Saved, no summary\. The summariser rejected the request/.test(found[0]?.text));
+  await untilRows(page, 'the reason', (found) => /^Saved, no summary\. The summariser does not let us in/.test(found[0]?.text));
   await stage.script({ rules: [{ do: { say: 'A fox jumped.' } }] });
   await page.click('[data-step=retry]');
   const [done] = await untilRows(page, 'done', (found) => found[0]?.state === 'done');
