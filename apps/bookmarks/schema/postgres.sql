@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS saved_urls (
 -- which hosts another person has saved.
 CREATE TABLE IF NOT EXISTS icons (
     id         uuid    NOT NULL PRIMARY KEY,
-    person_id  uuid    NOT NULL,
+    person_id  uuid    NOT NULL REFERENCES people (id),
     host       text    NOT NULL, -- With its scheme and port.
     fetched_at bigint  NOT NULL,
     media      text,

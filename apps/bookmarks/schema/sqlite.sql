@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS saved_urls (
 -- which hosts another person has saved.
 CREATE TABLE IF NOT EXISTS icons (
     id         BLOB    NOT NULL PRIMARY KEY,
-    person_id  BLOB    NOT NULL,
+    person_id  BLOB    NOT NULL REFERENCES people (id),
     host       TEXT    NOT NULL, -- With its scheme and port.
     fetched_at INTEGER NOT NULL,
     media      TEXT,

@@ -25,6 +25,9 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The id of the person a page acts for. The browser's cookie can become another person's at any time, and a page
 /// opened by the first must neither save nor read as the second.
 const PERSON: HeaderName = HeaderName::from_static("bookmarks-person");
+/// The path of imports, whose bodies are larger than others.
+pub(crate) const IMPORT: &str = "/v1/import";
+const IMPORT_RETRY_AFTER: Duration = Duration::from_secs(5);
 const A_MINUTE: Duration = Duration::from_mins(1);
 
 /// The authenticated caller and the time, in the extensions of every accepted request.
@@ -44,17 +47,34 @@ pub(crate) async fn require_sign_in(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let (mut request, has_body) = whole(request).await?;
+    let is_import = request.uri().path() == IMPORT;
+    let mut permit = None;
+    if is_import {
+        // A large body is read for people who are signed in, and only for one of them at a time.
+        caller(&app, request.method(), request.headers()).await?;
+        permit = Some(app.imports.try_acquire().map_err(|_| import_busy())?);
+    }
+    let max_bytes = if is_import { limits::MAX_IMPORT_BYTES } else { limits::MAX_BODY_BYTES };
+    let (mut request, has_body) = whole(request, max_bytes).await?;
     let caller = caller(&app, request.method(), request.headers()).await?;
     needs_person(request.headers(), &caller.person)?;
-    needs_json(request.headers(), has_body)?;
+    if !(is_import && media(request.headers()).eq_ignore_ascii_case("text/html")) {
+        needs_json(request.headers(), has_body)?;
+    }
     request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
+    let response = next.run(request).await;
+    drop(permit);
+    Ok(response)
 }
 
-async fn whole(request: Request) -> Result<(Request, bool), Problem> {
+fn import_busy() -> Problem {
+    let detail = "another import is running; send the file again when it has ended";
+    Problem::new(Code::Overloaded, detail).after(IMPORT_RETRY_AFTER)
+}
+
+async fn whole(request: Request, max_bytes: usize) -> Result<(Request, bool), Problem> {
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, limits::MAX_BODY_BYTES).await.map_err(|_| Problem::too_large())?;
+    let body = to_bytes(body, max_bytes).await.map_err(|_| Problem::too_large(max_bytes))?;
     let has_body = !body.is_empty();
     Ok((Request::from_parts(parts, Body::from(body)), has_body))
 }
@@ -180,13 +200,16 @@ pub(crate) fn needs_json(headers: &HeaderMap, has_body: bool) -> Result<(), Prob
     if !has_body {
         return Ok(());
     }
-    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media = media.split(';').next().unwrap_or_default().trim();
-    if media.eq_ignore_ascii_case("application/json") {
+    if media(headers).eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
     let detail = "the body must be JSON, with `Content-Type: application/json`";
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
+}
+
+fn media(headers: &HeaderMap) -> &str {
+    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media.split(';').next().unwrap_or_default().trim()
 }
 
 /// Counts wrong tokens per minute, over all callers.

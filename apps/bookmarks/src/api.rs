@@ -1,5 +1,8 @@
 //! Routes requests to handlers.
 
+mod export;
+mod icon;
+mod import;
 mod in_flight;
 mod list;
 mod one;
@@ -12,7 +15,7 @@ use std::sync::Arc;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -44,13 +47,19 @@ pub(crate) fn router(app: &Arc<App>) -> Result<Router, OnceConfigErrors> {
     let save = save.max_request_bytes(limits::MAX_BODY_BYTES).build(keeper)?;
     let retry_layer = protected(Once::operation("bookmarks.reprocess"), app).key(KeyNeed::Optional);
     let retry_layer = retry_layer.max_request_bytes(limits::MAX_BODY_BYTES).build(keeper)?;
+    let import = on_own_rows(Once::operation("bookmarks.import"), app).guarantee(Guarantee::Idempotent);
+    let import = import.key(KeyNeed::Optional).max_request_bytes(limits::MAX_IMPORT_BYTES).build(keeper)?;
+    let import: MethodRouter<Arc<App>> = post(import::import).layer(import);
     let data = Router::new()
+        .route(access::IMPORT, import.layer(DefaultBodyLimit::max(limits::MAX_IMPORT_BYTES)))
+        .route("/v1/export", get(export::export))
         .route("/v1/me", get(me))
         .route(
             "/v1/bookmarks",
             post(save::save).layer(save).layer(from_fn(in_flight::show_saving)).get(list::list),
         )
         .route("/v1/bookmarks/{id}", get(one::show).patch(one::edit).delete(one::delete))
+        .route("/v1/icons/{id}", get(icon::show))
         .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(retry_layer))
         .layer(from_fn_with_state(Arc::clone(app), wake))
         .layer(from_fn_with_state(Arc::clone(app), access::require_sign_in));
@@ -70,17 +79,18 @@ pub(crate) fn router(app: &Arc<App>) -> Result<Router, OnceConfigErrors> {
         .with_state(Arc::clone(app)))
 }
 
+/// An operation in the layer's transaction.
+fn protected(once: Once, app: &App) -> Once {
+    on_own_rows(once, app).guarantee(on!(&app.database, ichido => ichido.transactional()))
+}
+
 /// An operation on the app's own rows, with the caller as the identity.
 // SPEC A2, C3.
-fn protected(once: Once, app: &App) -> Once {
-    once.class(Class::Mutate)
-        .guarantee(on!(&app.database, ichido => ichido.transactional()))
-        .ttl(app.settings.keep_responses)
-        .lease(limits::KEY_LEASE)
-        .identity(|parts| {
-            let caller = parts.extensions.get::<AuthenticatedCaller>();
-            caller.map(|caller| caller.person.id.to_string()).ok_or(IdentityError::Forbidden)
-        })
+fn on_own_rows(once: Once, app: &App) -> Once {
+    once.class(Class::Mutate).ttl(app.settings.keep_responses).lease(limits::KEY_LEASE).identity(|parts| {
+        let caller = parts.extensions.get::<AuthenticatedCaller>();
+        caller.map(|caller| caller.person.id.to_string()).ok_or(IdentityError::Forbidden)
+    })
 }
 
 /// The layer commits after the handler has returned, so replaced jobs are cancelled and the worker is woken here.

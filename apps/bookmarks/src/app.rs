@@ -6,7 +6,7 @@ use ichido::prelude::*;
 use ichido::{once, worker};
 use ichido_http::server::{ServerEnd, Stops, serve};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::access::Guesses;
 use crate::credential::Credential;
@@ -26,6 +26,8 @@ pub struct App {
     /// The app's part of the same database: people and bookmarks.
     pub(crate) database: AppDatabase,
     pub(crate) guesses: Guesses,
+    /// One import at a time: it holds a large file in memory.
+    pub(crate) imports: Semaphore,
     pub(crate) worker_lives: watch::Sender<bool>,
 }
 
@@ -63,7 +65,14 @@ impl App {
         let database = AppDatabase::open(&settings.store).await.map_err(cannot)?;
         let store = on!(&database, ichido => ichido.store().clone());
         let worker_lives = watch::Sender::new(false);
-        Ok(Arc::new(Self { settings, store, database, guesses: Guesses::default(), worker_lives }))
+        Ok(Arc::new(Self {
+            settings,
+            store,
+            database,
+            guesses: Guesses::default(),
+            imports: Semaphore::new(1),
+            worker_lives,
+        }))
     }
 
     /// Returns the engine's store.

@@ -8,9 +8,11 @@ use uuid::Uuid;
 
 use crate::bookmark::{Bookmark, Row, State};
 use crate::database::{DbConnection, on};
+use crate::reading::Page;
 use crate::search;
 use crate::source::{CreatedFrom, SourceHint};
 use crate::tags::Tags;
+use crate::transfer::Link;
 
 /// The columns of a [`Row`].
 macro_rules! columns {
@@ -107,6 +109,26 @@ pub(crate) const LIST: &str = concat!(
     columns!(),
     " FROM bookmark_now WHERE person_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
 );
+
+/// Returns the links before one, newest first, to write to a file.
+pub(crate) async fn links(
+    connection: &mut DbConnection<'_>,
+    person: Uuid,
+    before: Uuid,
+    limit: u32,
+) -> Result<Vec<(Uuid, Link)>, sqlx::Error> {
+    const SQL: &str = "\
+        SELECT id, url, coalesce(edited_title, title), tags, created_at FROM bookmarks
+        WHERE person_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+    let rows: Vec<(Uuid, String, Option<String>, String, i64)> = on!(connection, c => {
+        sqlx::query_as(SQL).bind(person).bind(before).bind(i64::from(limit)).fetch_all(&mut **c).await?
+    });
+    let link = |(id, url, title, tags, created_at): (_, _, _, String, i64)| {
+        let tags = Tags::from_json(&tags).iter().map(str::to_owned).collect();
+        (id, Link { url, title, tags, add_date: Some(created_at / 1_000_000) })
+    };
+    Ok(rows.into_iter().map(link).collect())
+}
 
 /// What a person changes in a bookmark.
 pub(crate) struct Edit {
@@ -206,6 +228,21 @@ pub(crate) async fn delete_all(connection: &mut DbConnection<'_>, person: Uuid) 
     })
 }
 
+/// Returns how many of a person's newest bookmarks wait for a job, among this many.
+pub(crate) async fn waiting(
+    connection: &mut DbConnection<'_>,
+    person: Uuid,
+    among: u8,
+) -> Result<u8, sqlx::Error> {
+    const SQL: &str = "\
+        SELECT count(*) FROM (SELECT status FROM bookmark_now WHERE person_id = $1 ORDER BY id DESC LIMIT $2) newest
+        WHERE status IN ('queued', 'sending')";
+    on!(connection, c => {
+        let count: i64 = sqlx::query_scalar(SQL).bind(person).bind(i64::from(among)).fetch_one(&mut **c).await?;
+        Ok(u8::try_from(count).unwrap_or(among))
+    })
+}
+
 /// Returns how many bookmarks a person has.
 pub(crate) async fn count(connection: &mut DbConnection<'_>, person: Uuid) -> Result<u64, sqlx::Error> {
     const SQL: &str = "SELECT count(*) FROM bookmarks WHERE person_id = $1";
@@ -213,23 +250,20 @@ pub(crate) async fn count(connection: &mut DbConnection<'_>, person: Uuid) -> Re
     Ok(count.unsigned_abs())
 }
 
-/// The content of a page.
-pub(crate) struct Page {
-    pub(crate) title: Option<String>,
-    pub(crate) text: String,
-}
-
 /// Stores a page's content if this is still the bookmark's job; returns whether it is. A page without a title leaves the
-/// one that the client sent.
+/// one that the client sent, and a page without text what was read before.
 pub(crate) async fn write_page(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
     page: &Page,
+    icon: Option<Uuid>,
 ) -> Result<bool, sqlx::Error> {
-    const SQL: &str =
-        "UPDATE bookmarks SET title = coalesce($1, title), text = $2 WHERE id = $3 AND job = $4";
+    const SQL: &str = "\
+        UPDATE bookmarks SET title = coalesce($1, title, $2), text = coalesce($3, text), icon = coalesce($4, icon)
+        WHERE id = $5 AND job = $6";
     let is_current = on!(connection, c => {
-        let written = sqlx::query(SQL).bind(&page.title).bind(&page.text).bind(id).bind(job);
+        let written = sqlx::query(SQL).bind(&page.title).bind(&page.file_name).bind(&page.text).bind(icon);
+        let written = written.bind(id).bind(job);
         written.execute(&mut **c).await?.rows_affected() == 1
     });
     if is_current {
@@ -238,17 +272,23 @@ pub(crate) async fn write_page(
     Ok(is_current)
 }
 
+/// A page to summarise.
+pub(crate) struct PageText {
+    pub(crate) title: Option<String>,
+    pub(crate) text: String,
+}
+
 /// Returns the page to summarise, if this is still the bookmark's job.
 pub(crate) async fn read_page(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
-) -> Result<Option<Page>, sqlx::Error> {
+) -> Result<Option<PageText>, sqlx::Error> {
     const SQL: &str = "\
         SELECT coalesce(edited_title, title), coalesce(text, '') FROM bookmarks WHERE id = $1 AND job = $2";
     on!(connection, c => {
         let found: Option<(Option<String>, String)> =
             sqlx::query_as(SQL).bind(id).bind(job).fetch_optional(&mut **c).await?;
-        Ok(found.map(|(title, text)| Page { title, text }))
+        Ok(found.map(|(title, text)| PageText { title, text }))
     })
 }
 

@@ -8,6 +8,9 @@ mod serve;
 use std::error::Error;
 
 use bookmarks::{Credential, StoreUrl};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use person::PersonCommand;
 use retry_failed::RetryFailed;
@@ -19,7 +22,7 @@ const LISTEN: &str = "127.0.0.1:4190";
 
 /// Save links and have them summarised
 #[derive(clap::Parser)]
-#[command(name = "bookmarks", version, args_conflicts_with_subcommands = true)]
+#[command(name = "bookmarks", version)]
 pub(crate) struct Command {
     /// Store URL: sqlite:FILE or postgres://…
     #[arg(
@@ -51,6 +54,17 @@ enum What {
 }
 
 impl Command {
+    /// Reads the command line. An option of `serve` before another subcommand is a mistake, and would have no effect.
+    pub(crate) fn read() -> Self {
+        let mut matches = Self::command().get_matches();
+        if let (Some(subcommand), Some(option)) = (matches.subcommand_name(), misplaced(&matches)) {
+            let why =
+                format!("{option} must follow the subcommand {subcommand}, if it is one of its options");
+            Self::command().error(ErrorKind::ArgumentConflict, why).exit();
+        }
+        Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    }
+
     pub(crate) async fn run(self) -> Result<(), CommandError> {
         match self.what {
             None => self.serve.run(self.store).await,
@@ -59,6 +73,16 @@ impl Command {
             Some(What::RetryFailed(retry)) => retry.run(self.store).await,
         }
     }
+}
+
+/// Returns an option that was given before the subcommand, and is not for all of them.
+fn misplaced(matches: &ArgMatches) -> Option<String> {
+    let command = Command::command();
+    let mut given = command.get_arguments().filter(|argument| !argument.is_global_set());
+    let given = given.find(|argument| {
+        matches.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine)
+    })?;
+    given.get_long().map(|name| format!("--{name}"))
 }
 
 /// Refuses a file that does not exist: it is a typo, and a new file would report no people and no failed jobs.

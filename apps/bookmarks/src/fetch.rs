@@ -1,10 +1,11 @@
 //! Fetches a page that an untrusted person may have chosen.
 //!
 //! Guarantee: no connection is made to an address that the guard refuses. The address that is checked is the one that
-//! is connected to, and each redirect is checked again. Time, bytes, header fields and redirects are bounded, and only
-//! text is read.
+//! is connected to, and each redirect is checked again. Time, bytes, header fields and redirects are bounded: of a
+//! larger page the beginning is read.
 
 pub(crate) mod guard;
+mod inflate;
 mod wire;
 
 use std::net::IpAddr;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::retry_after;
@@ -21,19 +22,29 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use url::Url;
 
+use self::inflate::Coding;
+use crate::icons;
 use crate::job_error::{JobErrorCode, JobFailure};
 use crate::settings::{Settings, limits};
 
-/// The media types that are read as text.
-const MEDIA: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
-
 /// A page as it was received.
 pub(crate) struct Fetched {
+    /// Where it came from, after redirects.
+    pub(crate) url: Url,
     /// The media type, in lowercase.
     pub(crate) media: String,
     /// The encoding that the server names.
     pub(crate) charset: Option<String>,
+    pub(crate) coding: Option<Coding>,
+    /// The beginning of the body, as it was sent.
     pub(crate) body: Bytes,
+}
+
+impl Fetched {
+    /// Returns the beginning of the body, inflated.
+    pub(crate) fn inflated(&self, max_bytes: usize) -> Bytes {
+        self.coding.map_or_else(|| self.body.clone(), |coding| coding.inflate(&self.body, max_bytes).into())
+    }
 }
 
 /// Fetches pages.
@@ -56,23 +67,44 @@ impl Fetcher {
     pub(crate) async fn get(&self, url: &str, now: Timestamp) -> Result<Fetched, JobFailure> {
         let url =
             Url::parse(url).map_err(|_| JobFailure::new(JobErrorCode::AddressRefused, "it is not a URL"))?;
-        let late = |_| {
-            JobFailure::new(
-                JobErrorCode::PageTooSlow,
-                format!("it was not received within {:?}", self.within),
-            )
-        };
-        timeout(self.within, self.follow(url, now)).await.map_err(late)?
+        self.get_within(self.within, url, now, limits::MAX_PAGE_BYTES).await
     }
 
-    async fn follow(&self, mut url: Url, now: Timestamp) -> Result<Fetched, JobFailure> {
+    /// Fetches the icon of a site: its media type and its bytes. Without a usable one there is no icon.
+    pub(crate) async fn icon(&self, url: Url, now: Timestamp) -> Option<(&'static str, Bytes)> {
+        // One byte more tells that it is too large.
+        let max_bytes = limits::MAX_ICON_BYTES + 1;
+        let within = self.within.min(limits::ICON_WITHIN);
+        let fetched = self.get_within(within, url, now, max_bytes).await.ok()?;
+        let icon = fetched.inflated(max_bytes);
+        let media = icons::media(&icon).filter(|_| icon.len() < max_bytes)?;
+        Some((media, icon))
+    }
+
+    async fn get_within(
+        &self,
+        within: Duration,
+        url: Url,
+        now: Timestamp,
+        max_bytes: usize,
+    ) -> Result<Fetched, JobFailure> {
+        let late =
+            |_| JobFailure::new(JobErrorCode::PageTooSlow, format!("it was not received within {within:?}"));
+        timeout(within, self.follow(url, now, max_bytes)).await.map_err(late)?
+    }
+
+    async fn follow(&self, mut url: Url, now: Timestamp, max_bytes: usize) -> Result<Fetched, JobFailure> {
         for _ in 0..=limits::MAX_REDIRECTS {
             let answer = self.ask(&url).await?;
             let Some(location) = moved(answer.status(), answer.headers()) else {
                 judge(answer.status(), answer.headers(), now)?;
-                let (media, charset) = media(answer.headers())?;
-                let body = wire::read(answer).await?;
-                return Ok(Fetched { media, charset, body });
+                let (media, charset) = media(answer.headers());
+                let coding = Coding::parse(answer.headers()).map_err(|codings| {
+                    let detail = format!("it has the content encoding {codings:?}, which was not requested");
+                    JobFailure::new(JobErrorCode::PageNotText, detail)
+                })?;
+                let body = wire::read(answer, max_bytes).await?;
+                return Ok(Fetched { url, media, charset, coding, body });
             };
             let next = url.join(location).ok().filter(|next| matches!(next.scheme(), "http" | "https"));
             url = next.ok_or_else(|| {
@@ -108,19 +140,11 @@ fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), 
     Err(JobFailure { wait, ..JobFailure::new(job_error, format!("the site returned {}", status.as_u16())) })
 }
 
-/// Returns the media type and encoding, if it is text.
-fn media(headers: &HeaderMap) -> Result<(String, Option<String>), JobFailure> {
-    let not_text = |what: String| JobFailure::new(JobErrorCode::PageNotText, what);
-    if let Some(coding) = headers.get_all(&CONTENT_ENCODING).iter().find(|coding| *coding != "identity") {
-        return Err(not_text(format!("it has the content encoding {coding:?}, which was not requested")));
-    }
-    // A response without a media type is usually a page.
-    let mut parts = text(headers, &CONTENT_TYPE).unwrap_or(MEDIA[0]).split(';').map(str::trim);
+/// Returns the media type and encoding. A response without a media type is usually a page.
+fn media(headers: &HeaderMap) -> (String, Option<String>) {
+    let mut parts = text(headers, &CONTENT_TYPE).unwrap_or("text/html").split(';').map(str::trim);
     let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-    if !MEDIA.contains(&media.as_str()) {
-        return Err(not_text(format!("its media type is {media:?}")));
-    }
     let charset =
         parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.eq_ignore_ascii_case("charset"));
-    Ok((media, charset.map(|(_, value)| value.trim_matches(['"', '\'']).to_owned())))
+    (media, charset.map(|(_, value)| value.trim_matches(['"', '\'']).to_owned()))
 }

@@ -32,14 +32,15 @@ job_errors! {
     PageFailing: "page_failing", "The site has a problem at the moment", Passing;
     PageBusy: "page_busy", "The site is too busy at the moment", Passing;
     PageNotFound: "page_not_found", "The page does not exist", Lasting;
-    PageRefused: "page_refused", "The site did not show the page; you may have to sign in there", Lasting;
+    PageRefused: "page_refused", "The site did not let us read the page", Lasting;
     PageUntrusted: "page_untrusted", "The certificate of the site is not trusted", Lasting;
-    PageTooLarge: "page_too_large", "The page is too large to read", Lasting;
     PageNotText: "page_not_text", "This is not a text page, so it cannot be summarised", Lasting;
     AddressRefused: "address_refused", "Pages at this address cannot be summarised", Lasting;
     ModelBusy: "model_busy", "The summariser is too busy at the moment", Passing;
     ModelUnavailable: "model_unavailable", "The summariser could not be reached", Passing;
-    ModelRefused: "model_refused", "The summariser rejected the request", Lasting;
+    ModelRefused: "model_refused", "The summariser does not let us in", Lasting;
+    ModelRequest: "model_request", "The summariser could not accept this page", Lasting;
+    ModelQuota: "model_quota", "The quota of the summariser is used up", Lasting;
     ModelUnusable: "model_unusable", "The summariser did not return a usable summary", Passing;
     /// Anything else: a database that was away, a program that was terminated.
     JobFailed: "job_failed", "Something went wrong on our side", Passing;
@@ -69,12 +70,21 @@ impl JobErrorCode {
         matches!(self.row().2, Lasts::Passing)
     }
 
-    /// Returns whether a person's retry could help.
-    ///
-    /// It does once the operator has fixed the key to the model, or the page's owner its certificate. The view
-    /// `failed_jobs` says the same.
+    /// Returns whether a person's retry could help: they may know that the page is there again, or can be read now.
     pub(crate) const fn can_retry(self) -> bool {
-        self.is_passing() || matches!(self, Self::ModelRefused | Self::PageUntrusted)
+        !matches!(self, Self::AddressRefused)
+    }
+
+    /// Returns whether a retry of all such jobs could help.
+    ///
+    /// It does once the operator has fixed the access to the model, or the page's owner its certificate. The view
+    /// `failed_jobs` says the same.
+    pub(crate) const fn is_retryable(self) -> bool {
+        self.is_passing()
+            || matches!(
+                self,
+                Self::ModelRefused | Self::ModelRequest | Self::ModelQuota | Self::PageUntrusted
+            )
     }
 
     /// Formats the error for the engine's rows: the code, then the detail.
@@ -126,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_view_of_failed_jobs_agrees_about_retries() {
-        let hopeless = JobErrorCode::ALL.iter().filter(|job_error| !job_error.can_retry());
+        let hopeless = JobErrorCode::ALL.iter().filter(|job_error| !job_error.is_retryable());
         let listed: Vec<String> = hopeless.map(|job_error| format!("'{}'", job_error.as_str())).collect();
         let expected = format!("NOT IN ({}) AS retryable", listed.join(", "));
         for schema in [include_str!("../schema/sqlite.sql"), include_str!("../schema/postgres.sql")] {

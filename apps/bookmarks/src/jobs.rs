@@ -17,13 +17,14 @@ use ichido::prelude::*;
 use ichido::worker::{AlertReceiver, AlertSettings, DestinationConfig, WorkerConfigErrors};
 use ichido_core::alert::{AlertRule, RuleChange};
 use ichido_store::dead_letter::DeadLetterStep;
-use ichido_store::message::{Note, QueueName};
+use ichido_store::message::{Note, PRIORITY_DEFAULT, QueueName};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use self::llm_processing::Summariser;
 use crate::alert_webhook::AlertWebhook;
 use crate::app::App;
+use crate::bookmarks;
 use crate::database::{DbConnection, on};
 use crate::fetch::Fetcher;
 use crate::people::Person;
@@ -74,6 +75,9 @@ pub(crate) struct JobPayload {
     pub(crate) attempt: u32,
     pub(crate) max_attempts: NonZeroU32,
     pub(crate) original_request: OriginalRequest,
+    /// When it is its turn: 0 is first.
+    #[serde(default = "first_turn", skip_serializing_if = "is_first_turn")]
+    pub(crate) priority: u8,
     /// The dead message that it replaces, after a person's retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) replaces: Option<Uuid>,
@@ -91,7 +95,19 @@ impl JobPayload {
         let original_request =
             OriginalRequest { url: url.to_owned(), idempotency_key: idempotency_key.to_owned() };
         let max_attempts = retry.max_attempts;
-        Self { bookmark_id, attempt: 1, max_attempts, original_request, replaces: None }
+        Self {
+            bookmark_id,
+            attempt: 1,
+            max_attempts,
+            original_request,
+            priority: first_turn(),
+            replaces: None,
+        }
+    }
+
+    /// Returns it with its turn.
+    pub(crate) fn at(self, priority: u8) -> Self {
+        Self { priority, ..self }
     }
 
     /// Returns it with the number of this attempt.
@@ -103,6 +119,28 @@ impl JobPayload {
     fn page(&self) -> Option<String> {
         self.original_request.url.split(['?', '#']).next().map(str::to_owned)
     }
+}
+
+const fn first_turn() -> u8 {
+    PRIORITY_DEFAULT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first_turn(priority: &u8) -> bool {
+    *priority == first_turn()
+}
+
+/// Returns the turn of a person's save: after one of each other person for each of their own that still waits.
+///
+/// So somebody who saves a thousand slow pages holds up the own pages, and nobody else's.
+pub(crate) async fn turn(connection: &mut DbConnection<'_>, person: &Person) -> Result<u8, sqlx::Error> {
+    Ok(first_turn() + bookmarks::waiting(connection, person.id, limits::MAX_TURNS).await?)
+}
+
+/// Returns the turn of an imported link by its number in the file: after every save.
+pub(crate) fn import_turn(number: usize) -> u8 {
+    const FIRST: u8 = first_turn() + limits::MAX_TURNS + 1;
+    FIRST.saturating_add(u8::try_from(number / limits::IMPORTS_PER_TURN).unwrap_or(u8::MAX))
 }
 
 pub(crate) fn extraction_queue() -> QueueName {
@@ -119,12 +157,11 @@ pub(crate) fn queues() -> [QueueName; 2] {
 }
 
 /// Drafts the message that has a page read: the `number`th of its bookmark.
-pub(crate) fn read_page(person: &Person, task: JobPayload, number: i64) -> Draft {
-    let (key, max_attempts, replaces) =
-        (format!("{}-{number}", task.bookmark_id), task.max_attempts, task.replaces);
-    let draft =
-        Draft::new(&ReadPage(task)).identity(person.id.to_string()).key(&key).max_attempts(max_attempts);
-    match replaces {
+pub(crate) fn read_page(person: &Person, task: &JobPayload, number: i64) -> Draft {
+    let key = format!("{}-{number}", task.bookmark_id);
+    let draft = Draft::new(&ReadPage(task.clone())).identity(person.id.to_string()).key(&key);
+    let draft = draft.max_attempts(task.max_attempts).priority(task.priority);
+    match task.replaces {
         Some(dead) => draft.replaces(dead),
         None => draft,
     }

@@ -25,6 +25,7 @@ mod canonical;
 mod credential;
 mod database;
 mod fetch;
+mod icons;
 mod job_error;
 mod jobs;
 mod metrics;
@@ -41,6 +42,7 @@ mod stats;
 mod store_url;
 mod summary;
 mod tags;
+mod transfer;
 
 pub use alert_webhook::AlertWebhook;
 pub use app::{App, StartError};

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::credential::Credential;
 use crate::database::{AppDatabase, DbConnection, on};
 use crate::problem::Problem;
+use crate::reading::turns_direction;
 use crate::settings::limits;
 
 /// A person who has bookmarks.
@@ -83,6 +84,7 @@ pub(crate) async fn add(
     name: &str,
 ) -> Result<Credential, PersonError> {
     const SQL: &str = "INSERT INTO people (id, name, token_hash, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING";
+    let name: &str = &name.chars().filter(|c| !turns_direction(*c)).collect::<String>();
     let is_name = (1..=limits::MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control);
     if !is_name || name.trim() != name {
         return Err(PersonError::NotAName);

@@ -6,8 +6,6 @@ use axum::response::{IntoResponse, Response};
 use ichido::once::{RetryTransaction, TxError};
 use ichido::prelude::{EnqueueError, StoreError};
 
-use crate::settings::limits;
-
 /// How long to wait before a retry when the database cannot be used.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -48,8 +46,8 @@ impl Problem {
         Self::new(Code::BookmarkUnknown, "you have no bookmark with this id")
     }
 
-    pub(crate) fn too_large() -> Self {
-        let detail = format!("the body is longer than {} bytes or was cut off", limits::MAX_BODY_BYTES);
+    pub(crate) fn too_large(max_bytes: usize) -> Self {
+        let detail = format!("the body is longer than {max_bytes} bytes or was cut off");
         Self::new(Code::BodyTooLarge, detail)
     }
 

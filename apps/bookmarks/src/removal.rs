@@ -106,14 +106,18 @@ async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Resul
 
 /// Deletes the person if nothing refers to them.
 async fn delete_person(database: &AppDatabase, person: &Person) -> Result<bool, PersonError> {
-    const SQL: &str = "DELETE FROM people WHERE id = $1";
+    const ICONS: &str = "DELETE FROM icons WHERE person_id = $1";
+    const PERSON: &str = "DELETE FROM people WHERE id = $1";
     let mut open = database.begin().await?;
     let mut connection = open.connection();
     people::token_hash_held(&mut connection, person.id).await?;
     if 0 < bookmarks::count(&mut connection, person.id).await? {
         return Ok(false);
     }
-    on!(connection, c => sqlx::query(SQL).bind(person.id).execute(c).await.map(drop))?;
+    on!(connection, c => {
+        sqlx::query(ICONS).bind(person.id).execute(&mut *c).await?;
+        sqlx::query(PERSON).bind(person.id).execute(&mut *c).await?;
+    });
     open.commit().await?;
     Ok(true)
 }

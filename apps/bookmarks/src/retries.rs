@@ -70,7 +70,7 @@ pub(crate) async fn retry_failed(
     };
     let is_meant = |letter: &DeadLetterRow| {
         let job_error = JobErrorCode::of_error(letter.error.as_deref());
-        asked_for.map_or(job_error.can_retry(), |asked_for| job_error == asked_for)
+        asked_for.map_or(job_error.is_retryable(), |asked_for| job_error == asked_for)
     };
     let mut retried = Retried::default();
     let mut went = Ok(());

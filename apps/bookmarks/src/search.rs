@@ -9,6 +9,8 @@
 mod query;
 mod tokens;
 
+use std::fmt::Write as _;
+
 use sqlx::{ColumnIndex, Decode, FromRow, Type};
 use url::Url;
 use uuid::Uuid;
@@ -167,7 +169,8 @@ fn tsvector(fields: &[(&str, &[String])]) -> String {
     for (label, words) in fields {
         for word in *words {
             at += 1;
-            vector.push_str(&format!("'{word}':{at}{label} "));
+            // Writing to a `String` does not fail.
+            _ = write!(vector, "'{word}':{at}{label} ");
         }
         at += 1;
     }

@@ -14,6 +14,7 @@ use ichido_http::server::limits::Limits;
 use tokio::time::timeout;
 use tower_service::Service as _;
 
+use crate::access;
 use crate::problem::{Code, Problem};
 use crate::settings::limits;
 
@@ -35,7 +36,9 @@ pub(crate) struct BookmarkServer(pub(crate) Router);
 impl RequestHandler for BookmarkServer {
     async fn handle(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         // The timeout of the whole request bounds its body too.
-        let answered = timeout(limits::REQUEST_WAIT, self.0.clone().call(request.map(Body::new))).await;
+        let is_import = request.uri().path() == access::IMPORT;
+        let wait = if is_import { limits::IMPORT_WAIT } else { limits::REQUEST_WAIT };
+        let answered = timeout(wait, self.0.clone().call(request.map(Body::new))).await;
         boxed(answered.map_or_else(|_| late().into_response(), |Ok(response)| response))
     }
 

@@ -38,6 +38,16 @@ pub mod limits {
     pub const MAX_RETRIED_AT_ONCE: u32 = 500;
     /// Maximum size of a request body.
     pub const MAX_BODY_BYTES: usize = 16 * 1024;
+    /// Maximum size of a file to import.
+    pub const MAX_IMPORT_BYTES: usize = 16 << 20;
+    /// Maximum number of links in it.
+    pub const MAX_IMPORTED_LINKS: usize = 50_000;
+    /// How many links are imported in one transaction, which blocks other saves on SQLite.
+    pub const IMPORTED_AT_ONCE: usize = 200;
+    /// Timeout for an import. Sent again, it continues with the rest.
+    pub const IMPORT_WAIT: Duration = Duration::from_mins(10);
+    /// How many bookmarks are exported in one query.
+    pub const EXPORTED_AT_ONCE: u32 = 500;
     /// Maximum length of a URL, before and after canonicalization.
     pub const MAX_URL_BYTES: usize = 2_048;
     /// Maximum length of a search query, in characters.
@@ -57,8 +67,18 @@ pub mod limits {
     /// Timeout of the store's readiness check.
     pub const READY_WITHIN: Duration = Duration::from_secs(3);
 
-    /// Maximum size of a page, in bytes; a longer one is refused.
+    /// How much of a page is read, in bytes, as sent and inflated.
     pub const MAX_PAGE_BYTES: usize = 2 << 20;
+    /// Maximum size of a site's icon, in bytes; a larger one is not shown.
+    pub const MAX_ICON_BYTES: usize = 64 << 10;
+    /// Maximum timeout for an icon.
+    pub const ICON_WITHIN: Duration = Duration::from_secs(5);
+    /// How long a host without an icon is not asked for one again.
+    pub const NO_ICON_FOR: Duration = Duration::from_hours(24);
+    /// How many of a person's newest bookmarks can delay the next one.
+    pub const MAX_TURNS: u8 = 120;
+    /// How many imported links of a file have the same turn.
+    pub const IMPORTS_PER_TURN: usize = 40;
     /// Maximum number of redirects followed.
     pub const MAX_REDIRECTS: usize = 5;
     /// Default timeout for a page.

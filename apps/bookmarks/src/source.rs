@@ -19,6 +19,8 @@ ichido_core::words! {
         Ios = "ios",
         /// Any other program.
         Api = "api",
+        /// A file of another program.
+        Import = "import",
     }
 }
 

@@ -73,7 +73,7 @@ async fn retry_bookmark(
     if target.state != bookmark::State::Processing {
         let task = JobPayload::first(id, &target.url, &target.idempotency_key, &app.settings.retry);
         let task = JobPayload { replaces: Some(target.job).filter(|_| target.is_dead), ..task };
-        let draft = jobs::read_page(person, task, target.jobs);
+        let draft = jobs::read_page(person, &task, target.jobs);
         let job = jobs::enqueue(connection, app, draft).await?;
         bookmarks::set_job(connection, id, job).await?;
     }

@@ -21,8 +21,9 @@ use crate::access::AuthenticatedCaller;
 use crate::app::App;
 use crate::bookmarks::{self, NewBookmark};
 use crate::canonical::canonical;
-use crate::database::LayerTransaction;
+use crate::database::{DbConnection, LayerTransaction};
 use crate::jobs::{self, JobPayload};
+use crate::people::Person;
 use crate::problem::{Code, Problem};
 use crate::reading;
 use crate::source::{CreatedFrom, SourceHint};
@@ -60,15 +61,8 @@ pub(super) async fn save(
     let new = read(&body, &caller, &claim)?;
     let mut guard = transaction.lock().await?;
     let mut connection = guard.connection();
-    let id = bookmarks::claim_url(&mut connection, &new).await?;
-    let mut made = None;
-    if id == new.id {
-        let task = JobPayload::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
-        let draft = jobs::read_page(&caller.person, task, FIRST_JOB);
-        let job = jobs::enqueue(&mut connection, &app, draft).await?;
-        bookmarks::insert(&mut connection, &new, job).await?;
-        made = Some(EnqueuedMessage(job));
-    }
+    let turn = jobs::turn(&mut connection, &caller.person).await?;
+    let (id, made) = save_new(&app, &mut connection, &caller.person, &new, turn).await?;
     let bookmark = bookmarks::find(&mut connection, new.person, id).await?.ok_or(sqlx::Error::RowNotFound)?;
     let status = if made.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = answer(status, &bookmark.to_json());
@@ -77,12 +71,30 @@ pub(super) async fn save(
     }
     if let Some(made) = made {
         // The key is kept while the message may still be sent (SPEC A5).
-        response.extensions_mut().insert(made);
+        response.extensions_mut().insert(EnqueuedMessage(made));
     } else {
         // It counts as a duplicate, though its key is new (SPEC A14).
         response.extensions_mut().insert(SameContent);
     }
     Ok(response)
+}
+
+/// Saves a bookmark if its URL is new; returns the bookmark of the URL, and the job that a new one has.
+pub(super) async fn save_new(
+    app: &App,
+    connection: &mut DbConnection<'_>,
+    person: &Person,
+    new: &NewBookmark,
+    turn: u8,
+) -> Result<(Uuid, Option<Uuid>), Problem> {
+    let id = bookmarks::claim_url(connection, new).await?;
+    if id != new.id {
+        return Ok((id, None));
+    }
+    let task = JobPayload::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
+    let job = jobs::enqueue(connection, app, jobs::read_page(person, &task.at(turn), FIRST_JOB)).await?;
+    bookmarks::insert(connection, new, job).await?;
+    Ok((id, Some(job)))
 }
 
 /// Reads the body of a request.

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::credential::Credential;
 use crate::people;
 use crate::problem::{Code, Problem};
+use crate::settings::limits;
 
 #[derive(Deserialize)]
 struct Shown {
@@ -26,7 +27,7 @@ pub(super) async fn sign_in(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
-    let body = body.map_err(|_| Problem::too_large())?;
+    let body = body.map_err(|_| Problem::too_large(limits::MAX_BODY_BYTES))?;
     // Otherwise a foreign page could sign somebody in as somebody else.
     if comes_from(&headers, &app.settings) == Origin::Foreign {
         return Err(foreign());

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, USER_AGENT};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use ichido_core::verdict::NetworkFault;
 use ichido_http::client::{HttpClient, NetworkError};
 use ichido_http::url::HttpUrl;
@@ -15,7 +15,6 @@ use url::{Position, Url};
 
 use super::Fetcher;
 use crate::job_error::{JobErrorCode, JobFailure};
-use crate::settings::limits;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const USER_AGENT_NAME: &str = concat!("bookmarks/", env!("CARGO_PKG_VERSION"));
@@ -58,7 +57,7 @@ impl Fetcher {
         let request = Request::get(url.target.as_str())
             .header(HOST, client.host_field())
             .header(USER_AGENT, USER_AGENT_NAME)
-            .header(ACCEPT, "text/html, application/xhtml+xml, text/plain;q=0.8")
+            .header(ACCEPT, "text/html, application/xhtml+xml, text/plain;q=0.8, */*;q=0.1")
             .header(ACCEPT_ENCODING, "identity")
             .header(CONNECTION, "close")
             .body(Empty::<Bytes>::new())
@@ -68,23 +67,15 @@ impl Fetcher {
     }
 }
 
-/// Reads a page to its end, up to the size limit.
-pub(super) async fn read(answer: Response<Incoming>) -> Result<Bytes, JobFailure> {
-    let too_large = || {
-        let detail = format!("it is larger than {} bytes", limits::MAX_PAGE_BYTES);
-        JobFailure::new(JobErrorCode::PageTooLarge, detail)
-    };
+/// Reads the beginning of a body.
+pub(super) async fn read(answer: Response<Incoming>, max_bytes: usize) -> Result<Bytes, JobFailure> {
     let mut incoming = answer.into_body();
-    if (limits::MAX_PAGE_BYTES as u64) < incoming.size_hint().lower() {
-        return Err(too_large());
-    }
     let mut body = BytesMut::new();
-    while let Some(frame) = incoming.frame().await {
+    while body.len() < max_bytes
+        && let Some(frame) = incoming.frame().await
+    {
         let Ok(data) = frame.map_err(unreachable)?.into_data() else { continue };
-        if limits::MAX_PAGE_BYTES < body.len() + data.len() {
-            return Err(too_large());
-        }
-        body.extend_from_slice(&data);
+        body.extend_from_slice(&data[..data.len().min(max_bytes - body.len())]);
     }
     Ok(body.freeze())
 }

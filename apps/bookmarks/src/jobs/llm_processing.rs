@@ -9,7 +9,7 @@ use ichido_llm::models::{CallError as Refusal, CallReport, FinishReason, Model, 
 
 use super::Summarise;
 use crate::app::App;
-use crate::bookmarks::{self, Page, Summary};
+use crate::bookmarks::{self, PageText, Summary};
 use crate::job_error::JobErrorCode;
 use crate::summary;
 
@@ -65,7 +65,7 @@ impl Summariser {
     /// a failure of the last attempt abandons the summary.
     async fn ask(
         &self,
-        page: &Page,
+        page: &PageText,
         max_tokens: u32,
         attempt: u32,
         is_last: bool,
@@ -117,7 +117,15 @@ fn read(reply: &Reply) -> Result<String, String> {
 fn refused(refusal: &Refusal) -> JobError {
     let verdict = &refusal.verdict;
     match (verdict.advice, verdict.code) {
-        (Advice::GiveUp, _) => JobError::dead(JobErrorCode::ModelRefused.why(&refusal.why)),
+        (Advice::GiveUp, code) => {
+            let job_error = match code {
+                Some(ErrorCode::QuotaSpent) => JobErrorCode::ModelQuota,
+                // A model that does not exist is not about the page.
+                Some(ErrorCode::BadRequest) if refusal.status != Some(404) => JobErrorCode::ModelRequest,
+                _ => JobErrorCode::ModelRefused,
+            };
+            JobError::dead(job_error.why(&refusal.why))
+        }
         (_, Some(ErrorCode::RateLimited)) => {
             JobError::throttled(verdict.hint, JobErrorCode::ModelBusy.why(&refusal.why))
         }

@@ -25,6 +25,8 @@ const MAX_COLLECTED_BYTES: usize = MAX_TEXT_CHARS * 8;
 pub(super) struct HtmlContent {
     pub(super) title: String,
     pub(super) text: String,
+    /// The address of the icon, as written.
+    pub(super) icon: Option<String>,
 }
 
 pub(super) fn read(html: &str) -> HtmlContent {
@@ -42,6 +44,11 @@ pub(super) fn read(html: &str) -> HtmlContent {
     reader.found()
 }
 
+fn attribute(tag: &StartTag<()>, wanted: &str) -> Option<String> {
+    let found = tag.attributes.iter().find(|(name, _)| name.as_slice() == wanted.as_bytes());
+    found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+}
+
 fn name(name: &HtmlString) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
@@ -52,6 +59,7 @@ struct HtmlReader {
     in_title: bool,
     other_title: Option<String>,
     description: Option<String>,
+    icon: Option<String>,
     /// The element without text that the reader is in, and its depth.
     skipped: Option<(String, usize)>,
     /// How many open elements are around the text, and how many contain it.
@@ -73,6 +81,7 @@ impl HtmlReader {
         match name.as_str() {
             "title" if self.title.is_none() => self.in_title = true,
             "meta" => self.meta(tag),
+            "link" => self.link(tag),
             never if NEVER.contains(&never) && !tag.self_closing => self.skipped = Some((name, 1)),
             around if AROUND.contains(&around) => self.around += 1,
             inside if INSIDE.contains(&inside) => self.inside += 1,
@@ -122,10 +131,7 @@ impl HtmlReader {
     }
 
     fn meta(&mut self, tag: &StartTag<()>) {
-        let value = |wanted: &str| {
-            let found = tag.attributes.iter().find(|(name, _)| name.as_slice() == wanted.as_bytes());
-            found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
-        };
+        let value = |wanted: &str| attribute(tag, wanted);
         let kind = value("name").or_else(|| value("property")).unwrap_or_default().to_ascii_lowercase();
         match kind.as_str() {
             "og:title" => self.other_title = self.other_title.take().or_else(|| value("content")),
@@ -133,6 +139,15 @@ impl HtmlReader {
                 self.description = self.description.take().or_else(|| value("content"));
             }
             _ => (),
+        }
+    }
+
+    /// The first icon that is not a drawing, which could contain a script.
+    fn link(&mut self, tag: &StartTag<()>) {
+        let rel = attribute(tag, "rel").unwrap_or_default().to_ascii_lowercase();
+        let is_drawing = |href: &String| href.to_ascii_lowercase().contains(".svg");
+        if self.icon.is_none() && rel.split_ascii_whitespace().any(|rel| rel == "icon") {
+            self.icon = attribute(tag, "href").filter(|href| !is_drawing(href));
         }
     }
 
@@ -146,6 +161,7 @@ impl HtmlReader {
         let longest =
             texts.iter().max_by_key(|text| text.trim().len()).filter(|text| !is_blank(text)).cloned();
         let chosen = texts.iter().find(is_long).cloned();
-        HtmlContent { title, text: chosen.or(self.description).or(longest).unwrap_or_default() }
+        let text = chosen.or(self.description).or(longest).unwrap_or_default();
+        HtmlContent { title, text, icon: self.icon }
     }
 }

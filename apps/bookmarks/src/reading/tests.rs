@@ -4,7 +4,12 @@ use super::*;
 
 fn page(body: &[u8], charset: Option<&str>) -> Page {
     let charset = charset.map(str::to_owned);
-    read(&Fetched { media: "text/html".to_owned(), charset, body: body.to_vec().into() })
+    read(&Fetched { charset, ..fetched("https://example.com/", "text/html", body) })
+}
+
+fn fetched(url: &str, media: &str, body: &[u8]) -> Fetched {
+    let url = Url::parse(url).unwrap();
+    Fetched { url, media: media.to_owned(), charset: None, coding: None, body: body.to_vec().into() }
 }
 
 const STORY: &str = "A long story about a fox that jumped over a dog, which did not mind it at all, since it was \
@@ -19,20 +24,20 @@ fn navigation_and_footer_are_left_out() {
     );
     let page = page(html.as_bytes(), None);
     assert_eq!(page.title.as_deref(), Some("The fox"));
-    assert_eq!(page.text, format!("Fox\n{STORY}\nThe end&more."));
+    assert_eq!(page.text.unwrap(), format!("Fox\n{STORY}\nThe end&more."));
 }
 
 #[test]
 fn an_unclosed_element_does_not_swallow_the_page() {
     let page = page(format!("<title>A</title><nav><p>{STORY}").as_bytes(), None);
-    assert_eq!(page.text, STORY);
+    assert_eq!(page.text.unwrap(), STORY);
 }
 
 #[test]
 fn a_page_of_scripts_is_read_by_its_description() {
     let html = r#"<meta property="og:title" content="App"><meta name=description content="It does things."><div id=root></div><script>x</script>"#;
     let page = page(html.as_bytes(), None);
-    assert_eq!((page.title.as_deref(), page.text.as_str()), (Some("App"), "It does things."));
+    assert_eq!((page.title.as_deref(), page.text.as_deref().unwrap()), (Some("App"), "It does things."));
 }
 
 #[test]
@@ -56,7 +61,7 @@ fn japanese_is_read_in_each_of_its_encodings() {
             let (bytes, ..) = encoding.encode(text);
             let page = page(&bytes, said);
             assert_eq!(page.title.as_deref(), Some("日本語のページ"), "{} {said:?}", encoding.name());
-            assert_eq!(page.text, "こんにちは。", "{}", encoding.name());
+            assert_eq!(page.text.unwrap(), "こんにちは。", "{}", encoding.name());
         }
     }
     let page = page("\u{feff}<title>印</title>".as_bytes(), Some("shift_jis"));
@@ -65,10 +70,49 @@ fn japanese_is_read_in_each_of_its_encodings() {
 
 #[test]
 fn plain_text_is_not_parsed_as_html() {
-    let fetched =
-        Fetched { media: "text/plain".to_owned(), charset: None, body: "<b>one</b>\n\n two\0 ".into() };
-    let page = read(&fetched);
-    assert_eq!((page.title, page.text.as_str()), (None, "<b>one</b>\ntwo"));
+    let page =
+        read(&fetched("https://example.com/a/notes%20%E6%97%A5.txt", "text/plain", b"<b>one</b>\n\n two\0 "));
+    assert_eq!((page.title, page.text.as_deref()), (None, Some("<b>one</b>\ntwo")));
+    assert_eq!(page.file_name.as_deref(), Some("notes 日.txt"));
+}
+
+/// A file that is not a page has a title all the same.
+#[test]
+fn a_file_without_text_has_its_own_title_or_its_name() {
+    let pdf = b"%PDF-1.4\n1 0 obj << /Title (The \\(quick\\) fox) >> endobj trailer << /Info 1 0 R >>";
+    for (url, media, body, expected) in [
+        ("https://example.com/a.pdf", "application/pdf", &pdf[..], (Some("The (quick) fox"), Some("a.pdf"))),
+        ("https://example.com/a+b.pdf?x=1", "application/pdf", b"%PDF", (None, Some("a+b.pdf"))),
+        ("https://example.com/data.json", "application/json", b"{}", (None, Some("data.json"))),
+        ("https://example.com/api", "application/json", b"{}", (None, None)),
+    ] {
+        let page = read(&fetched(url, media, body));
+        assert_eq!(
+            (page.title.as_deref(), page.file_name.as_deref(), page.text),
+            (expected.0, expected.1, None)
+        );
+    }
+}
+
+#[test]
+fn the_icon_is_the_one_a_page_names_or_the_usual_one() {
+    for (html, expected) in [
+        ("<link rel=\"shortcut ICON\" href=/i.png><link rel=icon href=/j.png>", "https://example.com/i.png"),
+        (
+            "<link rel=icon href=i.svg><link rel=icon href=\"https://cdn.example/i.ico\">",
+            "https://cdn.example/i.ico",
+        ),
+        ("<link rel=icon href=data:image/png;base64,AAAA>", "https://example.com/favicon.ico"),
+        ("<link rel=stylesheet href=a.css>", "https://example.com/favicon.ico"),
+    ] {
+        assert_eq!(page(html.as_bytes(), None).icon.unwrap().as_str(), expected, "{html}");
+    }
+}
+
+#[test]
+fn nobody_turns_the_direction_of_a_title() {
+    let page = page("<title>A \u{202e}gpj.exe\u{2066} b\u{200f}</title>".as_bytes(), None);
+    assert_eq!(page.title.as_deref(), Some("A gpj.exe b"));
 }
 
 proptest! {
@@ -76,7 +120,8 @@ proptest! {
     fn any_bytes_are_read_within_limits(bytes in any::<Vec<u8>>(), tags in "(<[a-z]{1,6}[> ]|</[a-z]{1,6}>|[a-z ]|<!--|&){0,80}") {
         for body in [bytes, tags.into_bytes()] {
             let page = page(&body, None);
-            prop_assert!(page.text.chars().count() <= MAX_TEXT_CHARS && !page.text.contains('\0'));
+            let text = page.text.unwrap();
+            prop_assert!(text.chars().count() <= MAX_TEXT_CHARS && !text.contains('\0'));
             prop_assert!(page.title.is_none_or(|title| title.chars().count() <= MAX_TITLE_CHARS));
         }
     }

@@ -20,3 +20,4 @@ mod shortcut;
 mod signs;
 mod stats;
 mod tls;
+mod transfer;

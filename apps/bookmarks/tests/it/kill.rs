@@ -9,6 +9,7 @@
 
 mod client;
 mod client_log;
+mod import;
 mod service;
 
 use std::sync::Arc;
@@ -81,11 +82,16 @@ async fn killed_over_and_over(store: &str) -> Arc<ClientLog> {
     tokio::time::timeout(within, save_and_kill(store)).await.expect("the test finishes in time")
 }
 
-async fn save_and_kill(store: &str) -> Arc<ClientLog> {
+/// Adds ann and returns her token.
+async fn add_person(store: &str) -> String {
     let added =
         Command::new(PROGRAM).args(["person", "add", "ann", "--store", store]).output().await.unwrap();
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-    let token = Token::parse(String::from_utf8(added.stdout).unwrap().trim()).unwrap();
+    String::from_utf8(added.stdout).unwrap().trim().to_owned()
+}
+
+async fn save_and_kill(store: &str) -> Arc<ClientLog> {
+    let token = Token::parse(&add_person(store).await).unwrap();
     let mut service = KilledService::start_at(store, "127.0.0.1:0".parse().unwrap()).await;
     let log = Arc::new(ClientLog::default());
     let clients = Clients::start(&log, &service.url(), &token);

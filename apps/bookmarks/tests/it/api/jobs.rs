@@ -1,17 +1,26 @@
 //! Background jobs: pages are read, and errors are reported in plain words.
 // SPEC A10, A12.
 
+use std::io::Write as _;
 use std::time::Duration;
 
-use http::StatusCode;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::fixture::{ApiFixture, look_again};
-use super::pages::{Pages, SILENCE, html, http_response, story};
+use super::pages::{PageGate, Pages, SILENCE, html, http_response, story, story_html};
 use crate::both_databases;
 
 /// Timeout for a page that never comes. Other pages of the case have the same, on a slow machine too.
 const PAGE_WITHIN: Duration = Duration::from_secs(5);
+
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
 
 /// The error of a bookmark, as a person sees it.
 fn error_of(bookmark: &Value) -> (String, bool) {
@@ -84,31 +93,131 @@ both_databases! {
             "/private" => http_response("403 Forbidden", "", b""),
             "/image" => http_response("200 OK", "Content-Type: image/png\r\n", b"\x89PNG"),
             "/coded" => http_response("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1f\x8b"),
-            "/large" => http_response("200 OK", "Content-Type: text/html\r\n", &vec![b'a'; (2 << 20) + 1]),
-            // The response has no Content-Length.
-            "/endless" => [b"HTTP/1.1 200 OK\r\n\r\n".as_slice(), &vec![b'a'; 3 << 20]].concat(),
             "/inside" => http_response("302 Found", "Location: http://127.0.0.2:1/\r\n", b""),
             "/by-name" => http_response("302 Found", "Location: http://[::1]:1/\r\n", b""),
             "/file" => http_response("302 Found", "Location: file:///etc/passwd\r\n", b""),
             _ => SILENCE,
         })
         .await;
-        for (path, code) in [
-            ("/gone", "page_not_found"),
-            ("/private", "page_refused"),
-            ("/image", "page_not_text"),
-            ("/coded", "page_not_text"),
-            ("/large", "page_too_large"),
-            ("/endless", "page_too_large"),
-            ("/inside", "address_refused"),
-            ("/by-name", "address_refused"),
-            ("/file", "address_refused"),
+        for (path, code, can_retry) in [
+            ("/gone", "page_not_found", true),
+            ("/private", "page_refused", true),
+            ("/image", "page_not_text", true),
+            ("/coded", "page_not_text", true),
+            ("/inside", "address_refused", false),
+            ("/by-name", "address_refused", false),
+            ("/file", "address_refused", false),
         ] {
             let id = service.saved(path, &pages.url(path)).await;
             let bookmark = service.until(&id, "failed").await;
-            assert_eq!(error_of(&bookmark), (code.to_owned(), false), "{path}");
+            assert_eq!(error_of(&bookmark), (code.to_owned(), can_retry), "{path}");
             assert_eq!((&bookmark["attempt"], pages.requests(path)), (&json!(1), 1), "{path}");
         }
+    }
+
+    /// Its title is in the beginning, however long it is and however it is sent.
+    #[test]
+    async fn the_beginning_of_a_page_is_read(fixture: ApiFixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|path, _| {
+            let long = [&story_html()[..], &vec![b'a'; 3 << 20]].concat();
+            match path {
+                "/large" => http_response("200 OK", "Content-Type: text/html\r\n", &long),
+                // The response has no Content-Length.
+                "/endless" => [b"HTTP/1.1 200 OK\r\n\r\n".as_slice(), &long].concat(),
+                "/gzip" => http_response("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", &gzipped(&story_html())),
+                _ => http_response("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", &gzipped(&long)),
+            }
+        })
+        .await;
+        for path in ["/large", "/endless", "/gzip", "/bomb"] {
+            let id = service.saved(path, &pages.url(path)).await;
+            assert_eq!(service.until(&id, "done").await["title"], "The fox", "{path}");
+        }
+    }
+
+    /// What is not a page is saved with its title, or with the name of the file.
+    #[test]
+    async fn a_file_keeps_a_title(fixture: ApiFixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|path, _| match path {
+            "/a.pdf" => http_response("200 OK", "Content-Type: application/pdf\r\n", b"%PDF 1 0 obj << /Title (A thesis) >> endobj /Info 1 0 R"),
+            _ => http_response("200 OK", "Content-Type: application/json\r\n", b"{}"),
+        })
+        .await;
+        for (path, known, title) in [("/a.pdf", Some("Mine"), "A thesis"), ("/data.json", None, "data.json"), ("/other.json", Some("Mine"), "Mine")] {
+            let members = json!({ "url": pages.url(path), "title": known });
+            let id = service.save(path, "").json(&members).send().await.text("/id");
+            let bookmark = service.until(&id, "failed").await;
+            assert_eq!(error_of(&bookmark), ("page_not_text".to_owned(), true), "{path}");
+            assert_eq!(bookmark["title"], title, "{path}");
+        }
+        let found = service.get("/v1/bookmarks?q=thesis").send().await;
+        assert_eq!(found.json()["bookmarks"].as_array().unwrap().len(), 1);
+    }
+
+    /// The server fetches the icon of a host once, and each person has their own.
+    #[test]
+    async fn the_icon_of_a_host_is_fetched_once(fixture: ApiFixture) {
+        const PNG: &[u8] = b"\x89PNG\r\n\x1a\n icon";
+        let service = fixture.work().await;
+        let pages = Pages::start(|path, _| match path {
+            "/icon.png" => http_response("200 OK", "Content-Type: text/html\r\n", PNG),
+            _ => html("<title>The fox</title><link rel=icon href=/icon.png><p>Some text."),
+        })
+        .await;
+        let script = Pages::start(|path, _| match path {
+            "/icon.png" => http_response("200 OK", "Content-Type: image/png\r\n", b"<svg><script>alert(1)</script></svg>"),
+            _ => html("<title>A</title><link rel=icon href=/icon.png><p>Some text."),
+        })
+        .await;
+        let mut icons = Vec::new();
+        for path in ["/a", "/b"] {
+            let id = service.saved(path, &pages.url(path)).await;
+            icons.push(service.until(&id, "done").await["icon"].as_str().map(str::to_owned));
+        }
+        assert_eq!((pages.requests("/icon.png"), &icons[0]), (1, &icons[1]));
+        let icon = icons[0].clone().unwrap();
+        let answer = service.get(&icon).send().await;
+        assert_eq!((answer.header("content-type"), &answer.body[..]), (Some("image/png"), PNG));
+        assert_eq!((answer.header("x-content-type-options"), answer.header("cache-control")), (Some("nosniff"), Some("private, max-age=604800")));
+        assert_eq!(service.bare(Method::GET, &icon).send().await.status, StatusCode::UNAUTHORIZED);
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let foreign = service.get(&icon).header("authorization", &format!("Bearer {bob}")).send().await;
+        assert_eq!(foreign.refusal(), (404, "path_unknown".to_owned()));
+
+        let id = service.saved("k3", &script.url("/")).await;
+        assert_eq!(service.until(&id, "done").await["icon"], Value::Null, "it is not a bitmap");
+        let id = service.saved("k4", &script.url("/again")).await;
+        service.until(&id, "done").await;
+        assert_eq!(script.requests("/icon.png"), 1);
+    }
+
+    /// Somebody's thousand slow pages hold up nobody else.
+    #[test]
+    async fn another_persons_page_is_read_before_the_rest_of_ones_own(fixture: ApiFixture) {
+        const SLOW: usize = 40;
+        let service = fixture.start().await;
+        let (open, gate) = PageGate::shut();
+        let pages = Pages::start(move |path, _| {
+            gate.pass();
+            html(&format!("<title>{path}</title><p>Some text."))
+        })
+        .await;
+        let mut slow = Vec::new();
+        for number in 0..SLOW {
+            slow.push(service.saved(&format!("k{number}"), &pages.url(&format!("/slow/{number}"))).await);
+        }
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let save = service.save("k", &pages.url("/quick")).header("authorization", &format!("Bearer {bob}"));
+        assert_eq!(save.send().await.status, StatusCode::CREATED);
+        service.go_on().await;
+        while pages.requests("/quick") == 0 {
+            open.send(()).unwrap();
+            look_again().await;
+        }
+        let read = (0..SLOW).filter(|number| 0 < pages.requests(&format!("/slow/{number}"))).count();
+        assert!(read < SLOW, "all {SLOW} pages came first");
     }
 
     /// No connection is made to a private address, neither by address nor by name.

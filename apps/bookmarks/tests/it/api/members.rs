@@ -77,7 +77,7 @@ both_databases! {
         let service = fixture.start().await;
         for (member, expected) in [
             ("source_hint", "`source_hint` must be one of article, video, audio, image, code, paper, social"),
-            ("created_from", "`created_from` must be one of web, bookmarklet, share, ios, api"),
+            ("created_from", "`created_from` must be one of web, bookmarklet, share, ios, api, import"),
         ] {
             let answer = service.save(member, "").json(&json!({ "url": "https://example.com/", member: "page" })).send().await;
             assert_eq!(answer.refusal(), (400, "body_invalid".to_owned()));

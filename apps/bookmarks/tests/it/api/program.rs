@@ -146,6 +146,22 @@ async fn people_are_added_renewed_removed_and_listed() {
     assert_eq!(left, listed.lines().nth(1).unwrap().to_owned() + "\n");
 }
 
+#[tokio::test]
+async fn the_store_may_be_named_before_or_after_the_subcommand() {
+    let file = sqlite::fresh_file();
+    assert!(run(&file.url, &["person", "add", "ann"]).await.status.success());
+    let before = Command::new(PROGRAM).args(["--store", &file.url, "retry-failed"]).output().await.unwrap();
+    let stdout = String::from_utf8(before.stdout).unwrap();
+    assert!(before.status.success() && stdout.contains("requeued 0 of 0 failed jobs"), "{stdout}");
+    let misplaced =
+        Command::new(PROGRAM).args(["--listen", "127.0.0.1:0", "person", "list"]).output().await.unwrap();
+    let why = String::from_utf8(misplaced.stderr).unwrap();
+    assert!(
+        !misplaced.status.success() && why.contains("--listen must follow the subcommand person"),
+        "{why}"
+    );
+}
+
 /// A mistyped path is not an empty store.
 #[tokio::test]
 async fn reading_commands_do_not_create_a_missing_store() {

@@ -35,6 +35,10 @@ impl KilledService {
         format!("http://{}", self.address)
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Kills it with SIGKILL and returns its address once it is gone.
     pub(crate) async fn killed(mut self) -> SocketAddr {
         self.process.kill().await.unwrap();
