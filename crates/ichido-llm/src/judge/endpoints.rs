@@ -159,9 +159,9 @@ impl EndpointPool {
 
     /// Returns the first pause to end if every endpoint is paused, as far as is known here.
     pub(super) fn paused(&self) -> Option<JudgePause> {
-        let paused = |endpoint: &PacedEndpoint| endpoint.paused(&self.clock);
-        let pauses: Option<Vec<_>> = self.endpoints.iter().map(paused).collect();
-        pauses?.into_iter().min_by_key(|pause| pause.left)
+        let all: Option<Vec<_>> =
+            self.endpoints.iter().map(|endpoint| endpoint.paused(&self.clock)).collect();
+        all?.into_iter().min_by_key(|pause| pause.left)
     }
 
     /// Returns what is known of each endpoint.
