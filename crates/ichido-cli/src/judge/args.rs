@@ -128,10 +128,12 @@ pub(crate) struct Args {
 
     /// Delete stored judgements, of one model or of all, after asking
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["plan_only", "dry_run", "articles"])]
+    #[expect(clippy::option_option, reason = "without the option, the option alone, or with a model")]
     pub(super) forget: Option<Option<String>>,
 
     /// End the provider's pause and slow pace, of one model or of all
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["plan_only", "dry_run", "articles", "forget"])]
+    #[expect(clippy::option_option, reason = "without the option, the option alone, or with a model")]
     pub(super) resume: Option<Option<String>>,
 
     /// Do not ask before deleting
