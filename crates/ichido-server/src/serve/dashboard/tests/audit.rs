@@ -25,7 +25,7 @@ async fn the_audit_trail_is_filtered_and_leads_to_its_subjects() {
     assert!(all.text.contains(&format!("href=\"/audit?subject={id}\"")), "{}", all.text);
 
     let paused = fixture.get("/audit?actor=local&kind=paused", None).await;
-    assert_eq!(paused.text.matches("<tr>").count(), 2, "its head and one entry: {}", paused.text);
+    assert_eq!(paused.text.matches("<tr id=\"a-").count(), 1, "one entry: {}", paused.text);
     assert!(paused.text.contains("name=\"kind\" value=\"paused\""), "{}", paused.text);
     let of_message = fixture.get(&format!("/audit?subject={id}"), None).await;
     assert!(of_message.text.contains("discarded") && !of_message.text.contains("<code>paused"));
@@ -58,6 +58,7 @@ async fn a_long_audit_trail_has_pages_and_says_what_is_sealed() {
     let next = next.replace("&#38;", "&");
     assert!(next.starts_with("/audit?actor=local&cursor="), "{next}");
     let last = fixture.get(&next, None).await;
-    assert_eq!(first.text.matches("<tr>").count() + last.text.matches("<tr>").count(), 60 + 2);
+    let entries = |page: &str| page.matches("<tr id=\"a-").count();
+    assert_eq!(entries(&first.text) + entries(&last.text), 60);
     assert!(last.text.contains("href=\"/audit?actor=local\"") && !last.text.contains("rel=\"next\""));
 }

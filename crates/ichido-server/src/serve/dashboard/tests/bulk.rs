@@ -329,7 +329,11 @@ async fn a_parked_group_is_not_shown_as_dead() {
     fixture.groups().await;
     let list = fixture.get("/dead-letters", None).await;
     assert!(list.text.contains("<li class=\"group doubt\""), "{}", list.text);
-    assert!(list.text.contains("<b class=\"badge\">2</b>"), "as many as the list has: {}", list.text);
+    assert!(
+        list.text.contains("<b class=\"badge\"><span>2</span></b>"),
+        "as many as the list has: {}",
+        list.text
+    );
     fixture.fail_some(1, Effect::NotDone, "no answer").await;
     fixture.groups().await;
     let mixed = fixture.get("/dead-letters", None).await;

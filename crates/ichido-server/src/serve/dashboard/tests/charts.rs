@@ -169,10 +169,23 @@ async fn models_are_shown_with_their_tokens() {
     let fixture = Fixture::new().await;
     count(&fixture.store).await;
     let page = fixture.get("/models", None).await;
-    let cells = "<td class=\"number\">2</td><td class=\"number\">1</td><td class=\"number\">1</td><td class=\"number\">1</td><td class=\"number\">12,000</td><td class=\"number\">345</td>";
+    let cells = [
+        ("Calls", "2"),
+        ("Retried", "1"),
+        ("Throttled (429)", "1"),
+        ("Possibly billed twice", "1"),
+        ("Tokens of prompts", "12,000"),
+        ("Tokens of answers", "345"),
+    ];
+    let cells =
+        cells.map(|(name, cell)| format!("<td class=\"number\" data-name=\"{name}\">{cell}</td>")).concat();
     assert_has(
         &page,
-        &["<th scope=\"row\">a model</th>", cells, "aria-label=\"Possibly billed twice: 1; highest bar: 1\""],
+        &[
+            "<th scope=\"row\">a model</th>",
+            &cells,
+            "aria-label=\"Possibly billed twice: 1; highest bar: 1\"",
+        ],
     );
 }
 
