@@ -54,7 +54,7 @@ const ASKING_RATE: PerSecond = PerSecond::clamped(1.0);
 /// A requested pause of this length or more applies to all calls, however seldom the destination refuses.
 ///
 /// It is no refusal of the kind that comes at any rate: the destination says that it will accept nothing for a while.
-pub const LONG_PAUSE: Duration = Duration::from_secs(30);
+pub const LONG_PAUSE: Duration = Duration::from_hours(1);
 /// How long to wait before looking again whether an operator ended a pause.
 const OPERATOR_LOOK: Duration = Duration::from_secs(10);
 
