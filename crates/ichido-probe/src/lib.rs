@@ -5,7 +5,7 @@
 //! test is *not applicable*, with its reason. The probe sends only what [`plan()`] lists, within its [`Bounds`].
 //!
 //! Start at [`rules()`], the table; then read [`plan()`], which turns a rule into steps, [`run()`], which takes them, and
-//! [`judge()`], which gives the verdict. The texts of a rule are on its page in `docs/probe`.
+//! `judge()`, which gives the verdict. The texts of a rule are on its page in `docs/probe`.
 // SPEC F3.
 
 mod baseline;
