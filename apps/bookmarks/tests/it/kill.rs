@@ -32,9 +32,16 @@ const MAX_OFFLINE_BETWEEN: u32 = 6;
 const MAX_KILL: Duration = Duration::from_secs(10);
 const MIN_CASE_TIME: Duration = Duration::from_mins(8);
 
+/// How often the service is killed in CI.
+const KILLS: u32 = 10;
+
 fn kills() -> u32 {
     // `cargo xtask soak` sets more.
-    std::env::var("BOOKMARKS_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10)
+    std::env::var("BOOKMARKS_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS)
+}
+
+fn is_soak() -> bool {
+    kills() > KILLS
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
