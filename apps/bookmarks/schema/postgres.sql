@@ -38,6 +38,8 @@ CREATE TABLE IF NOT EXISTS bookmarks (
 );
 
 CREATE INDEX IF NOT EXISTS bookmarks_newest ON bookmarks (person_id, id DESC);
+-- A person's newest jobs, which decide whose turn it is.
+CREATE INDEX IF NOT EXISTS bookmarks_newest_job ON bookmarks (person_id, job DESC);
 -- The bookmark of a failed job.
 CREATE INDEX IF NOT EXISTS bookmarks_job ON bookmarks (job);
 
@@ -82,7 +84,7 @@ DROP VIEW IF EXISTS failed_jobs;
 
 -- A bookmark with the engine's data about its job.
 CREATE VIEW bookmark_now AS
-SELECT b.id, b.person_id, b.url, coalesce(b.edited_title, b.title) AS title, b.tags, b.icon, b.summary, b.summary_by, b.source_hint,
+SELECT b.id, b.person_id, b.url, coalesce(b.edited_title, b.title) AS title, b.title AS page_title, b.tags, b.icon, b.summary, b.summary_by, b.source_hint,
        b.created_from, b.created_at, b.job,
        m.queue AS job_type, m.status, m.attempts::bigint AS attempts, m.max_attempts::bigint AS max_attempts,
        CASE WHEN m.status = 'failed' THEN (extract(epoch FROM m.next_attempt) * 1000000)::bigint END AS retry_at,

@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS bookmarks (
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS bookmarks_newest ON bookmarks (person_id, id DESC);
+-- A person's newest jobs, which decide whose turn it is.
+CREATE INDEX IF NOT EXISTS bookmarks_newest_job ON bookmarks (person_id, job DESC);
 -- The bookmark of a failed job.
 CREATE INDEX IF NOT EXISTS bookmarks_job ON bookmarks (job);
 
@@ -80,7 +82,7 @@ DROP VIEW IF EXISTS failed_jobs;
 -- A bookmark with the engine's data about its job. A join would read all messages: SQLite does not look up single rows of a view that
 -- is joined from the left.
 CREATE VIEW bookmark_now AS
-SELECT b.id, b.person_id, b.url, coalesce(b.edited_title, b.title) AS title, b.tags, b.icon, b.summary, b.summary_by, b.source_hint,
+SELECT b.id, b.person_id, b.url, coalesce(b.edited_title, b.title) AS title, b.title AS page_title, b.tags, b.icon, b.summary, b.summary_by, b.source_hint,
        b.created_from, b.created_at, b.job,
        (SELECT queue FROM ichido_message WHERE id = b.job) AS job_type,
        (SELECT status FROM ichido_message WHERE id = b.job) AS status,

@@ -3,7 +3,7 @@
 
 use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub(crate) type Row = (
 );
 
 /// The state of a bookmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     /// The request that saves it is in flight, so there is no bookmark yet.

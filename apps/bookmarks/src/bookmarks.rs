@@ -4,6 +4,7 @@
 
 use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use crate::bookmark::{Bookmark, Row, State};
@@ -12,7 +13,7 @@ use crate::reading::Page;
 use crate::search;
 use crate::source::{CreatedFrom, SourceHint};
 use crate::tags::Tags;
-use crate::transfer::Link;
+use crate::transfer::{Link, Saved};
 
 /// The columns of a [`Row`].
 macro_rules! columns {
@@ -37,44 +38,67 @@ pub(crate) struct NewBookmark {
     pub(crate) source_hint: SourceHint,
     pub(crate) created_from: Option<CreatedFrom>,
     pub(crate) now: Timestamp,
+    pub(crate) summary: Summary,
+    /// Whether it has all it needs, so its page is not read.
+    pub(crate) is_done: bool,
 }
 
-/// Returns the bookmark of a URL: the person's earlier one if it still exists, else this one.
+/// Returns each URL with its bookmark: the person's earlier one if it still exists, else this one. No URL may occur twice.
 ///
 /// Two concurrent saves meet on the row, and the second gets what the first inserted.
 // SPEC A7.
-pub(crate) async fn claim_url(
+pub(crate) async fn claim_urls(
     connection: &mut DbConnection<'_>,
-    new: &NewBookmark,
-) -> Result<Uuid, sqlx::Error> {
+    new: &[&NewBookmark],
+) -> Result<Vec<(String, Uuid)>, sqlx::Error> {
+    const HEAD: &str = "INSERT INTO saved_urls (person_id, url, bookmark_id) ";
     // The update changes nothing: it locks the row and returns it.
-    const SQL: &str = "\
-        INSERT INTO saved_urls (person_id, url, bookmark_id) VALUES ($1, $2, $3)
-        ON CONFLICT (person_id, url) DO UPDATE SET bookmark_id = saved_urls.bookmark_id
-        RETURNING bookmark_id";
+    const TAIL: &str = " ON CONFLICT (person_id, url) DO UPDATE SET bookmark_id = saved_urls.bookmark_id
+        RETURNING url, bookmark_id";
+    if new.is_empty() {
+        return Ok(Vec::new());
+    }
     on!(connection, c => {
-        let claimed = sqlx::query_scalar(SQL).bind(new.person).bind(&new.url).bind(new.id);
-        claimed.fetch_one(&mut **c).await
+        let mut claim = QueryBuilder::new(HEAD);
+        claim.push_values(new, |mut row, new| {
+            row.push_bind(new.person).push_bind(new.url.as_str()).push_bind(new.id);
+        });
+        let claim = claim.push(TAIL).build_query_as().persistent(new.len() == 1);
+        claim.fetch_all(&mut **c).await
     })
 }
 
-/// Inserts a bookmark whose first job is this message.
+/// Inserts bookmarks, each with the message of its first job.
 pub(crate) async fn insert(
     connection: &mut DbConnection<'_>,
-    new: &NewBookmark,
-    job: Uuid,
+    new: &[(&NewBookmark, Uuid)],
 ) -> Result<(), sqlx::Error> {
-    const SQL: &str = "\
-        INSERT INTO bookmarks
-            (id, person_id, url, title, edited_title, tags, idempotency_key, source_hint, created_from, created_at, job)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    const HEAD: &str = "INSERT INTO bookmarks \
+        (id, person_id, url, title, edited_title, tags, idempotency_key, source_hint, created_from, created_at, \
+         summary, summary_by, job) ";
+    if new.is_empty() {
+        return Ok(());
+    }
     on!(connection, c => {
-        let insert = sqlx::query(SQL).bind(new.id).bind(new.person).bind(&new.url).bind(&new.title);
-        let insert = insert.bind(&new.edited_title).bind(new.tags.to_json()).bind(&new.idempotency_key);
-        let insert = insert.bind(new.source_hint.as_str()).bind(new.created_from.map(CreatedFrom::as_str));
-        insert.bind(new.now.as_micros()).bind(job).execute(&mut **c).await?;
+        let mut insert = QueryBuilder::new(HEAD);
+        insert.push_values(new, |mut row, (new, job)| {
+            row.push_bind(new.id).push_bind(new.person).push_bind(new.url.as_str());
+            row.push_bind(new.title.as_deref()).push_bind(new.edited_title.as_deref());
+            row.push_bind(new.tags.to_json()).push_bind(new.idempotency_key.as_str());
+            row.push_bind(new.source_hint.as_str()).push_bind(new.created_from.map(CreatedFrom::as_str));
+            let (summary, by) = new.summary.as_ref().map(|(text, by)| (text.as_str(), *by)).unzip();
+            row.push_bind(new.now.as_micros()).push_bind(summary).push_bind(by).push_bind(*job);
+        });
+        // A statement of many rows is seldom the same twice.
+        insert.build().persistent(new.len() == 1).execute(&mut **c).await?;
     });
-    search::index(connection, new.id).await
+    let fields = |new: &NewBookmark| {
+        let title = new.edited_title.clone().or_else(|| new.title.clone());
+        let summary = new.summary.as_ref().map(|(text, _)| text.clone());
+        (new.person, title, new.tags.to_json(), new.url.clone(), summary, None)
+    };
+    let fields: Vec<_> = new.iter().map(|(new, _)| (new.id, fields(new))).collect();
+    search::write(connection, &fields).await
 }
 
 /// Finds one of a person's bookmarks.
@@ -118,16 +142,41 @@ pub(crate) async fn links(
     limit: u32,
 ) -> Result<Vec<(Uuid, Link)>, sqlx::Error> {
     const SQL: &str = "\
-        SELECT id, url, coalesce(edited_title, title), tags, created_at FROM bookmarks
-        WHERE person_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
-    let rows: Vec<(Uuid, String, Option<String>, String, i64)> = on!(connection, c => {
+        SELECT id, url, title, page_title, tags, created_at, summary, summary_by, source_hint, created_from, status
+        FROM bookmark_now WHERE person_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+    let rows: Vec<LinkRow> = on!(connection, c => {
         sqlx::query_as(SQL).bind(person).bind(before).bind(i64::from(limit)).fetch_all(&mut **c).await?
     });
-    let link = |(id, url, title, tags, created_at): (_, _, _, String, i64)| {
-        let tags = Tags::from_json(&tags).iter().map(str::to_owned).collect();
-        (id, Link { url, title, tags, add_date: Some(created_at / 1_000_000) })
-    };
     Ok(rows.into_iter().map(link).collect())
+}
+
+/// A row of [`links`], in the order of its columns.
+type LinkRow = (
+    Uuid,
+    String,
+    Option<String>,
+    Option<String>,
+    String,
+    i64,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+fn link(row: LinkRow) -> (Uuid, Link) {
+    let (id, url, title, page_title, tags, created_at, summary, by, source_hint, created_from, status) = row;
+    let saved = Saved {
+        status: State::from_stage(status.as_deref().and_then(StateName::parse)),
+        page_title: (title != page_title).then(|| page_title.unwrap_or_default()),
+        summary: summary.zip(by),
+        source_hint,
+        created_from,
+    };
+    let tags = Tags::from_json(&tags).iter().map(str::to_owned).collect();
+    let added_at = Some(Timestamp::from_micros(created_at));
+    (id, Link { url, title, tags, added_at, saved: Some(saved) })
 }
 
 /// What a person changes in a bookmark.
@@ -228,20 +277,23 @@ pub(crate) async fn delete_all(connection: &mut DbConnection<'_>, person: Uuid) 
     })
 }
 
-/// Returns how many of a person's newest bookmarks wait for a job, among this many.
+/// Returns how many of a person's newest jobs wait, among this many.
 pub(crate) async fn waiting(
     connection: &mut DbConnection<'_>,
     person: Uuid,
     among: u8,
 ) -> Result<u8, sqlx::Error> {
-    const SQL: &str = "\
-        SELECT count(*) FROM (SELECT status FROM bookmark_now WHERE person_id = $1 ORDER BY id DESC LIMIT $2) newest
-        WHERE status IN ('queued', 'sending')";
     on!(connection, c => {
-        let count: i64 = sqlx::query_scalar(SQL).bind(person).bind(i64::from(among)).fetch_one(&mut **c).await?;
+        let waiting = sqlx::query_scalar(WAITING).bind(person).bind(i64::from(among));
+        let count: i64 = waiting.fetch_one(&mut **c).await?;
         Ok(u8::try_from(count).unwrap_or(among))
     })
 }
+
+/// The id of a job says when it was enqueued.
+pub(crate) const WAITING: &str = "\
+    SELECT count(*) FROM (SELECT status FROM bookmark_now WHERE person_id = $1 ORDER BY job DESC LIMIT $2) newest
+    WHERE status IN ('queued', 'sending')";
 
 /// Returns how many bookmarks a person has.
 pub(crate) async fn count(connection: &mut DbConnection<'_>, person: Uuid) -> Result<u64, sqlx::Error> {
@@ -294,6 +346,10 @@ pub(crate) async fn read_page(
 
 /// A summary and its author.
 pub(crate) type Summary = Option<(String, &'static str)>;
+
+/// The authors of summaries.
+pub(crate) const MODEL: &str = "model";
+pub(crate) const EXTRACT: &str = "extract";
 
 /// Stores a summary if this is still the bookmark's job.
 pub(crate) async fn write_summary(

@@ -25,7 +25,7 @@ use self::llm_processing::Summariser;
 use crate::alert_webhook::AlertWebhook;
 use crate::app::App;
 use crate::bookmarks;
-use crate::database::{DbConnection, on};
+use crate::database::{DbConnection, OwnTransaction, on};
 use crate::fetch::Fetcher;
 use crate::people::Person;
 use crate::settings::limits;
@@ -130,9 +130,9 @@ fn is_first_turn(priority: &u8) -> bool {
     *priority == first_turn()
 }
 
-/// Returns the turn of a person's save: after one of each other person for each of their own that still waits.
+/// Returns the turn of a person's save or retry: after one of each other person for each of their own that still waits.
 ///
-/// So somebody who saves a thousand slow pages holds up the own pages, and nobody else's.
+/// So somebody who saves or retries a thousand slow pages holds up the own pages, and nobody else's.
 pub(crate) async fn turn(connection: &mut DbConnection<'_>, person: &Person) -> Result<u8, sqlx::Error> {
     Ok(first_turn() + bookmarks::waiting(connection, person.id, limits::MAX_TURNS).await?)
 }
@@ -181,6 +181,15 @@ pub(crate) async fn enqueue(
         Err(EnqueueError::KeyConflict { id }) => Ok(id),
         Err(error) => Err(error),
     }
+}
+
+/// Enqueues messages in the open transaction and returns their ids, in the same order.
+pub(crate) async fn enqueue_many(
+    open: &mut OwnTransaction,
+    drafts: Vec<Draft>,
+) -> Result<Vec<Uuid>, EnqueueError> {
+    let enqueued = on!(open, transaction => transaction.enqueue_many(drafts).await)?;
+    Ok(enqueued.into_iter().map(Enqueued::id).collect())
 }
 
 /// Closes the dead letter of a job that needs no more attention. The letter is kept; without one, this does nothing.

@@ -34,6 +34,7 @@ mod problem;
 mod reading;
 mod removal;
 mod retries;
+mod saving;
 mod search;
 mod server;
 mod settings;

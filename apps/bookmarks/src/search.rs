@@ -11,14 +11,14 @@ mod tokens;
 
 use std::fmt::Write as _;
 
-use sqlx::{ColumnIndex, Decode, FromRow, Type};
+use sqlx::{ColumnIndex, Decode, FromRow, QueryBuilder, Type};
 use url::Url;
 use uuid::Uuid;
 
 use self::query::LEVELS;
 use crate::bookmark::{Bookmark, Row};
 use crate::bookmarks::columns;
-use crate::database::{DbConnection, Either};
+use crate::database::{DbConnection, Either, on};
 use crate::settings::limits::MAX_TEXT_WORDS;
 use crate::tags::Tags;
 pub(crate) use query::Query;
@@ -122,7 +122,7 @@ where
 }
 
 /// What a bookmark is found by: its person, title, tags, URL, summary and text.
-type Fields = (Uuid, Option<String>, String, String, Option<String>, Option<String>);
+pub(crate) type Fields = (Uuid, Option<String>, String, String, Option<String>, Option<String>);
 
 /// Returns the words of each field, in the order of relevance.
 fn words((_, title, tags, url, summary, text): &Fields) -> [Vec<String>; LEVELS] {
@@ -138,27 +138,45 @@ fn words((_, title, tags, url, summary, text): &Fields) -> [Vec<String>; LEVELS]
 pub(crate) async fn index(connection: &mut DbConnection<'_>, id: Uuid) -> Result<(), sqlx::Error> {
     const FIELDS: &str = "\
         SELECT person_id, coalesce(edited_title, title), tags, url, summary, text FROM bookmarks WHERE id = $1";
+    let fields = on!(connection, c => sqlx::query_as(FIELDS).bind(id).fetch_one(&mut **c).await?);
+    write(connection, &[(id, fields)]).await
+}
+
+/// Writes the words of bookmarks that exist, in one statement.
+pub(crate) async fn write(
+    connection: &mut DbConnection<'_>,
+    fields: &[(Uuid, Fields)],
+) -> Result<(), sqlx::Error> {
     const SQLITE: &str = "\
         INSERT OR REPLACE INTO bookmark_words (rowid, person, title, tags, url, summary, text)
-        VALUES ((SELECT number FROM bookmarks WHERE id = $1), $2, $3, $4, $5, $6, $7)";
-    const POSTGRES: &str = "\
-        INSERT INTO bookmark_words (bookmark_id, person_id, words, text_words) VALUES ($1, $2, $3::tsvector, $4::tsvector)
+        SELECT number, column2, column3, column4, column5, column6, column7 FROM (";
+    const SQLITE_TAIL: &str = ") CROSS JOIN bookmarks ON id = column1";
+    const POSTGRES: &str = "INSERT INTO bookmark_words (bookmark_id, person_id, words, text_words) ";
+    const POSTGRES_TAIL: &str = " \
         ON CONFLICT (bookmark_id) DO UPDATE SET words = excluded.words, text_words = excluded.text_words";
+    let is_usual = fields.len() == 1;
     match connection {
         Either::Postgres(c) => {
-            let fields: Fields = sqlx::query_as(FIELDS).bind(id).fetch_one(&mut **c).await?;
-            let [title, tags, url, summary, text] = words(&fields);
-            let person = [fields.0.simple().to_string()];
-            let words = [("A", &title[..]), ("B", &tags), ("C", &url), ("D", &summary), ("", &person)];
-            let index = sqlx::query(POSTGRES).bind(id).bind(fields.0);
-            let index = index.bind(tsvector(&words)).bind(tsvector(&[("", &text)]));
-            index.execute(&mut **c).await.map(drop)
+            let mut index = QueryBuilder::new(POSTGRES);
+            index.push_values(fields, |mut row, (id, fields)| {
+                let [title, tags, url, summary, text] = words(fields);
+                let person = [fields.0.simple().to_string()];
+                let words = [("A", &title[..]), ("B", &tags), ("C", &url), ("D", &summary), ("", &person)];
+                row.push_bind(*id).push_bind(fields.0);
+                row.push_bind(tsvector(&words)).push_unseparated("::tsvector");
+                row.push_bind(tsvector(&[("", &text)])).push_unseparated("::tsvector");
+            });
+            index.push(POSTGRES_TAIL).build().persistent(is_usual).execute(&mut **c).await.map(drop)
         }
         Either::Sqlite(c) => {
-            let fields: Fields = sqlx::query_as(FIELDS).bind(id).fetch_one(&mut **c).await?;
-            let index = sqlx::query(SQLITE).bind(id).bind(fields.0.simple().to_string());
-            let index = words(&fields).into_iter().fold(index, |index, words| index.bind(words.join(" ")));
-            index.execute(&mut **c).await.map(drop)
+            let mut index = QueryBuilder::new(SQLITE);
+            index.push_values(fields, |mut row, (id, fields)| {
+                row.push_bind(*id).push_bind(fields.0.simple().to_string());
+                for words in words(fields) {
+                    row.push_bind(words.join(" "));
+                }
+            });
+            index.push(SQLITE_TAIL).build().persistent(is_usual).execute(&mut **c).await.map(drop)
         }
     }
 }

@@ -106,6 +106,7 @@ const ARROWS_OF_APPS: &[&str] = &[
     "ichido-probe",
     "fake-llm",
     "http-for-tests",
+    "process-for-tests",
 ];
 
 /// A crate of the workspace.

@@ -21,16 +21,11 @@ use crate::access::AuthenticatedCaller;
 use crate::app::App;
 use crate::bookmarks::{self, NewBookmark};
 use crate::canonical::canonical;
-use crate::database::{DbConnection, LayerTransaction};
-use crate::jobs::{self, JobPayload};
-use crate::people::Person;
+use crate::database::LayerTransaction;
 use crate::problem::{Code, Problem};
-use crate::reading;
 use crate::source::{CreatedFrom, SourceHint};
 use crate::tags::Tags;
-
-/// The number of a bookmark's first job; each retry by a person adds one.
-const FIRST_JOB: i64 = 0;
+use crate::{jobs, reading, saving};
 
 /// The body of the request.
 #[derive(Deserialize)]
@@ -62,7 +57,7 @@ pub(super) async fn save(
     let mut guard = transaction.lock().await?;
     let mut connection = guard.connection();
     let turn = jobs::turn(&mut connection, &caller.person).await?;
-    let (id, made) = save_new(&app, &mut connection, &caller.person, &new, turn).await?;
+    let (id, made) = saving::save_one(&app, &mut connection, &caller.person, (&new, turn)).await?;
     let bookmark = bookmarks::find(&mut connection, new.person, id).await?.ok_or(sqlx::Error::RowNotFound)?;
     let status = if made.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = answer(status, &bookmark.to_json());
@@ -77,24 +72,6 @@ pub(super) async fn save(
         response.extensions_mut().insert(SameContent);
     }
     Ok(response)
-}
-
-/// Saves a bookmark if its URL is new; returns the bookmark of the URL, and the job that a new one has.
-pub(super) async fn save_new(
-    app: &App,
-    connection: &mut DbConnection<'_>,
-    person: &Person,
-    new: &NewBookmark,
-    turn: u8,
-) -> Result<(Uuid, Option<Uuid>), Problem> {
-    let id = bookmarks::claim_url(connection, new).await?;
-    if id != new.id {
-        return Ok((id, None));
-    }
-    let task = JobPayload::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
-    let job = jobs::enqueue(connection, app, jobs::read_page(person, &task.at(turn), FIRST_JOB)).await?;
-    bookmarks::insert(connection, new, job).await?;
-    Ok((id, Some(job)))
 }
 
 /// Reads the body of a request.
@@ -119,6 +96,8 @@ fn read(body: &[u8], caller: &AuthenticatedCaller, claim: &Claim) -> Result<NewB
         source_hint: hint.unwrap_or_else(|| SourceHint::detect(&url)),
         created_from: from,
         now: caller.now,
+        summary: None,
+        is_done: false,
         url,
     })
 }

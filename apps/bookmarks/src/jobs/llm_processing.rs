@@ -46,9 +46,9 @@ pub(super) async fn run(
         Some(summariser) => {
             let is_last = task.max_attempts.get() <= attempt;
             let summary = summariser.ask(&page, app.settings.summary_tokens, attempt, is_last).await?;
-            Some((summary, "model"))
+            Some((summary, bookmarks::MODEL))
         }
-        None => summary::extract(&page.text).map(|text| (text, "extract")),
+        None => summary::extract(&page.text).map(|text| (text, bookmarks::EXTRACT)),
     };
     write(app, bookmark_job, &summary).await
 }

@@ -1,6 +1,7 @@
 //! The HTML format that every browser writes and reads: links in folders, of which each name becomes a tag.
 
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
+use ichido_core::time::Timestamp;
 
 use super::{FileError, Link};
 use crate::settings::limits::{MAX_IMPORTED_LINKS, MAX_TITLE_CHARS};
@@ -65,7 +66,8 @@ impl Reader {
                     url,
                     title: None,
                     tags: folders.chain(tags.split(',').map(str::to_owned)).collect(),
-                    add_date: date.map(seconds),
+                    added_at: date.map(added_at),
+                    saved: None,
                 });
             }
             b"h3" => {
@@ -103,19 +105,19 @@ impl Reader {
     }
 }
 
-fn seconds(date: i64) -> i64 {
-    match date {
-        _ if MAX_SECONDS * 1_000 < date => date / 1_000_000,
-        _ if MAX_SECONDS < date => date / 1_000,
-        _ => date,
-    }
+fn added_at(date: i64) -> Timestamp {
+    Timestamp::from_micros(match date {
+        _ if MAX_SECONDS * 1_000 < date => date,
+        _ if MAX_SECONDS < date => date.saturating_mul(1_000),
+        _ => date.saturating_mul(1_000_000),
+    })
 }
 
 pub(crate) fn write(link: &Link) -> String {
-    let Link { url, title, tags, add_date } = link;
+    let Link { url, title, tags, added_at, .. } = link;
     let tags =
         if tags.is_empty() { String::new() } else { format!(" TAGS=\"{}\"", escaped(&tags.join(","))) };
-    let date = add_date.map(|date| format!(" ADD_DATE=\"{date}\"")).unwrap_or_default();
+    let date = added_at.map(|at| format!(" ADD_DATE=\"{}\"", at.as_micros() / 1_000_000)).unwrap_or_default();
     let title = escaped(title.as_deref().unwrap_or(url));
     format!("    <DT><A HREF=\"{}\"{date}{tags}>{title}</A>\n", escaped(url))
 }

@@ -2,9 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn link(url: &str, title: &str, tags: &[&str], add_date: Option<i64>) -> Link {
+fn link(url: &str, title: &str, tags: &[&str], added_at: Option<i64>) -> Link {
     let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-    Link { url: url.to_owned(), title: Some(title.to_owned()), tags, add_date }
+    let added_at = added_at.map(Timestamp::from_secs);
+    Link { url: url.to_owned(), title: Some(title.to_owned()), tags, added_at, saved: None }
 }
 
 /// As Firefox and Chrome write it.
@@ -49,8 +50,8 @@ fn files_are_refused_with_a_reason() {
     for (file, why) in [
         ("{}", "the file is not an export of this service: missing field `version`"),
         (
-            r#"{"version":2,"bookmarks":[]}"#,
-            "the file is not an export of this service: its version is 2, not 1",
+            r#"{"version":1,"bookmarks":[]}"#,
+            "the file is not an export of this service: its version is 1, not 2",
         ),
     ] {
         let error = json::read(file.as_bytes()).unwrap_err().to_string();
@@ -66,8 +67,17 @@ proptest! {
         let link = link("https://example.com/?a=1&b=\"<", &title, &[&tag], Some(date));
         let file = format!("{}{}{}", netscape::HEAD, netscape::write(&link), netscape::TAIL);
         prop_assert_eq!(netscape::read(file.as_bytes()).unwrap(), [link.clone()]);
-        let file = format!("{}{}{}", json::HEAD, json::write(link.clone()), json::TAIL);
-        prop_assert_eq!(json::read(file.as_bytes()).unwrap(), [link]);
+        let saved = Saved {
+            status: State::Failed,
+            page_title: Some(title.clone()),
+            summary: Some((title, "model".to_owned())),
+            source_hint: Some("video".to_owned()),
+            created_from: None,
+        };
+        for link in [link.clone(), Link { saved: Some(saved), ..link }] {
+            let file = format!("{}{}{}", json::HEAD, json::write(link.clone()), json::TAIL);
+            prop_assert_eq!(json::read(file.as_bytes()).unwrap(), [link]);
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::fixture::{ApiFixture, ApiRequest, RunningService};
+use super::fixture::{ApiFixture, ApiRequest, RunningService, look_again};
+use super::pages::{Pages, http_response, story};
 use crate::both_databases;
 
 const FILE: &str = r#"<!DOCTYPE NETSCAPE-Bookmark-file-1>
@@ -64,19 +65,59 @@ both_databases! {
     }
 
     #[test]
+    async fn a_list_is_restored_from_its_own_export(fixture: ApiFixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|path, _| match path {
+            "/gone" => http_response("404 Not Found", "", b""),
+            _ => story(),
+        })
+        .await;
+        let (read, edited, gone) = ("/read", "/edited", "/gone");
+        for (path, status) in [(read, "done"), (edited, "done"), (gone, "failed")] {
+            let id = service.saved(path, &pages.url(path)).await;
+            service.until(&id, status).await;
+            if path != read {
+                let changes = json!({ "title": "My own", "tags": ["fox", "日本"] });
+                service.ask(Method::PATCH, &format!("/v1/bookmarks/{id}")).json(&changes).send().await;
+            }
+        }
+        let file = service.exported("json").await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let as_bob = |request: ApiRequest| request.header("authorization", &format!("Bearer {bob}"));
+        let imported = as_bob(service.import("application/json", file.as_bytes())).send().await.json();
+        assert_eq!(imported, json!({ "found": 3, "created": 3, "existing": 0, "skipped": 0 }));
+        // The page that could not be read is tried again.
+        loop {
+            let listed = as_bob(service.get("/v1/bookmarks")).send().await.json();
+            if listed["bookmarks"][0]["status"] == "failed" {
+                break;
+            }
+            look_again().await;
+        }
+        let own = as_bob(service.get("/v1/export?format=json")).send().await;
+        assert_eq!(String::from_utf8_lossy(&own.body), file);
+        assert_eq!([read, edited, gone].map(|path| pages.requests(path)), [1, 1, 2], "what is done is not read again");
+        let exported: Value = serde_json::from_str(&file).unwrap();
+        let second = &exported["bookmarks"][1];
+        assert_eq!((&second["title"], &second["page_title"]), (&json!("My own"), &json!("The fox")));
+        assert!(second["summary"].as_str().unwrap().starts_with("The quick brown fox"), "{file}");
+        let found = as_bob(service.get("/v1/bookmarks?q=quick%20brown")).send().await.json();
+        assert_eq!(found["bookmarks"].as_array().unwrap().len(), 2, "summaries are found");
+    }
+
+    #[test]
     async fn an_export_is_imported_without_loss(fixture: ApiFixture) {
         let service = fixture.start().await;
         service.imported("text/html", FILE.as_bytes()).await;
-        let (html, json) = (service.exported("html").await, service.exported("json").await);
-        let bob = service.app.add_person("bob").await.unwrap().to_text();
-        let as_bob = |request: ApiRequest| request.header("authorization", &format!("Bearer {bob}"));
-        for (media, file) in [("text/html", &html), ("application/json", &json)] {
-            let answer = as_bob(service.import(media, file.as_bytes())).send().await.json();
-            assert_eq!(answer["found"], 3, "{file}");
-        }
-        for format in ["html", "json"] {
-            let own = as_bob(service.get(&format!("/v1/export?format={format}"))).send().await;
-            assert_eq!(String::from_utf8_lossy(&own.body), service.exported(format).await);
+        let html = service.exported("html").await;
+        for (person, format, media) in [("bob", "html", "text/html"), ("carol", "json", "application/json")] {
+            let token = service.app.add_person(person).await.unwrap().to_text();
+            let as_them = |request: ApiRequest| request.header("authorization", &format!("Bearer {token}"));
+            let file = service.exported(format).await;
+            let answer = as_them(service.import(media, file.as_bytes())).send().await.json();
+            assert_eq!((&answer["found"], &answer["created"]), (&json!(3), &json!(3)), "{file}");
+            let own = as_them(service.get(&format!("/v1/export?format={format}"))).send().await;
+            assert_eq!(String::from_utf8_lossy(&own.body), file);
         }
         assert!(html.contains("<DT><A HREF=\"https://example.com/old\" ADD_DATE=\"1000000000\" TAGS=\"async,rust &amp; co,web\">The old one</A>"), "{html}");
     }
