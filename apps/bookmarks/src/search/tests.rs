@@ -1,8 +1,10 @@
+mod measured;
+
 use ichido_store::testing::{postgres, sqlite};
 use sqlx::AssertSqlSafe;
 
 use super::*;
-use crate::bookmarks::{self, LIST};
+use crate::bookmarks::{self, LIST, WAITING};
 use crate::database::{AppDatabase, on};
 
 /// A bookmark to find: title, tags, URL, summary and text.
@@ -197,15 +199,19 @@ both_databases! {
                 let plan: Vec<String> = list.bind(Uuid::max()).bind(51_i64).fetch_all(&mut *c).await.unwrap();
                 let plan = plan.join("\n");
                 assert!(plan.contains("Index Scan") && !plan.contains("Seq Scan on bookmark"), "{plan}");
+                let waiting = sqlx::query_scalar(explained(WAITING)).bind(library.person).bind(120_i64);
+                let plan: Vec<String> = waiting.fetch_all(&mut *c).await.unwrap();
+                let plan = plan.join("\n");
+                assert!(plan.contains("Index Scan") && !plan.contains("Seq Scan on bookmark"), "{plan}");
             }
             Either::Sqlite(c) => {
                 let explained = |sql: &str| AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-                for sql in [SQLITE, LIST] {
+                for sql in [SQLITE, LIST, WAITING] {
                     let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(explained(sql)).fetch_all(&mut *c).await.unwrap();
                     let plan: Vec<String> = plan.into_iter().map(|(.., step)| step).collect();
                     // An index of FTS5 is a virtual table that is "scanned" for a match: `0:M`.
                     let reads_all = |step: &&String| {
-                        let is_small = matches!(step.as_str(), "SCAN matching" | "SCAN found");
+                        let is_small = matches!(step.as_str(), "SCAN matching" | "SCAN found" | "SCAN newest");
                         step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE INDEX 0:M") && !is_small
                     };
                     assert_eq!(plan.iter().find(reads_all), None, "{plan:#?}");
@@ -231,55 +237,4 @@ async fn removed_words_leave_the_file() {
         .unwrap();
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM temp.terms").fetch_one(&mut *c).await.unwrap();
     assert_eq!(left, 0);
-}
-
-/// Prints how long a search of 5,000 bookmarks takes: `cargo test --release -p bookmarks -- --ignored --nocapture search`.
-#[tokio::test]
-#[ignore = "a measurement, without a verdict"]
-async fn search_of_5_000_bookmarks_is_measured() {
-    const QUERIES: [&str; 8] =
-        ["fox", "f", "word17 word4", "東京", "京都の検索", "\"word3 word9\"", "#tag3 fox", "example"];
-    let (database, file) = (postgres::fresh_database().await, sqlite::fresh_file());
-    for (name, url) in [("PostgreSQL", &database.url), ("SQLite", &file.url)] {
-        let library = Library::open(url).await;
-        let text = |seed: usize| -> String {
-            let words = (0..600).map(|at| format!("word{} ", (seed * 31 + at * at * 7) % 5_000));
-            words.collect::<Vec<_>>().concat() + "東京都の検索は京都"
-        };
-        for chunk in 0..50 {
-            let texts: Vec<[String; 4]> = (chunk * 100..(chunk + 1) * 100)
-                .map(|at| {
-                    let title = format!("A fox number {at} word{}", at % 97);
-                    [
-                        title,
-                        format!("tag{}", at % 7),
-                        format!("https://site{}.example/{at}", at % 300),
-                        text(at),
-                    ]
-                })
-                .collect();
-            let rows =
-                texts.iter().map(|[title, tags, url, text]| [title.as_str(), tags, url, "A summary.", text]);
-            library.add(library.person, &rows.collect::<Vec<Fields>>()).await;
-        }
-        let mut took = Vec::new();
-        for round in 0..25 {
-            for query in QUERIES {
-                let began = tokio::time::Instant::now();
-                let found = library.found(library.person, query, Position::START, 51).await.len();
-                if round == 0 {
-                    println!("{name}: {query}: {found} in {:?}", began.elapsed());
-                } else {
-                    took.push(began.elapsed());
-                }
-            }
-        }
-        took.sort();
-        println!(
-            "{name}: p50 {:?}, p95 {:?}, max {:?}",
-            took[took.len() / 2],
-            took[took.len() * 95 / 100],
-            took[took.len() - 1]
-        );
-    }
 }
