@@ -75,7 +75,7 @@ pub mod limits {
     pub const ICON_WITHIN: Duration = Duration::from_secs(5);
     /// How long a host without an icon is not asked for one again.
     pub const NO_ICON_FOR: Duration = Duration::from_hours(24);
-    /// How many of a person's newest bookmarks can delay the next one.
+    /// How many of a person's newest jobs can delay the next one.
     pub const MAX_TURNS: u8 = 120;
     /// How many imported links of a file have the same turn.
     pub const IMPORTS_PER_TURN: usize = 40;
@@ -102,7 +102,7 @@ pub mod limits {
     pub const MAX_SUMMARY_CHARS: usize = 400;
     /// Default maximum number of tokens of a model's summary. It needs about 200; the rest is for models that reason
     /// first, because their reasoning counts as well.
-    pub const SUMMARY_TOKENS: u32 = 2_048;
+    pub const SUMMARY_TOKENS: u32 = ichido_llm::articles::DEFAULT_OUTPUT_TOKENS;
     /// How many pages are read, and how many summaries requested, in parallel.
     pub const PARALLEL: u32 = 16;
 }

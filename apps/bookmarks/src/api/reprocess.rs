@@ -72,7 +72,8 @@ async fn retry_bookmark(
     let target = bookmarks::count_job(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
     if target.state != bookmark::State::Processing {
         let task = JobPayload::first(id, &target.url, &target.idempotency_key, &app.settings.retry);
-        let task = JobPayload { replaces: Some(target.job).filter(|_| target.is_dead), ..task };
+        let replaces = Some(target.job).filter(|_| target.is_dead);
+        let task = JobPayload { replaces, priority: jobs::turn(connection, person).await?, ..task };
         let draft = jobs::read_page(person, &task, target.jobs);
         let job = jobs::enqueue(connection, app, draft).await?;
         bookmarks::set_job(connection, id, job).await?;

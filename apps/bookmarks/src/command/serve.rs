@@ -10,6 +10,7 @@ use ichido::worker::AlertFormat;
 use ichido_core::retry::{MAX_ATTEMPTS, Retry};
 use ichido_core::settings::duration;
 use ichido_http::signals::Signals;
+use ichido_llm::articles::OUTPUT_TOKENS;
 use tokio::net::TcpListener;
 
 use super::model::NamedModel;
@@ -39,6 +40,16 @@ pub(super) struct Serve {
     /// Base URL of the model's API [default: the provider's own]
     #[arg(long, value_name = "URL", requires = "llm")]
     llm_url: Option<String>,
+
+    /// Maximum tokens of a summary, with the model's reasoning
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "BOOKMARKS_SUMMARY_TOKENS",
+        default_value_t = limits::SUMMARY_TOKENS,
+        value_parser = clap::value_parser!(u32).range(OUTPUT_TOKENS)
+    )]
+    summary_tokens: u32,
 
     /// URL to send alerts to [default: only record them]
     #[arg(long, value_name = "URL", env = "BOOKMARKS_ALERT_WEBHOOK", hide_env_values = true)]
@@ -112,6 +123,7 @@ impl Serve {
         let named =
             self.llm.as_deref().map(|llm| NamedModel::new(llm, self.llm_url.as_deref())).transpose()?;
         settings.model = named.as_ref().map(|named| Arc::clone(&named.model));
+        settings.summary_tokens = self.summary_tokens;
         settings.alert_webhook = self.webhook()?;
         settings.retry.max_attempts = self.max_attempts;
         settings.keep_responses = self.keep_responses;

@@ -6,8 +6,10 @@ use crate::settings::limits::MAX_TEXT_CHARS;
 
 /// Elements that contain no text.
 const NEVER: [&str; 8] = ["script", "style", "noscript", "template", "svg", "iframe", "select", "textarea"];
-/// Elements around the text.
-const AROUND: [&str; 7] = ["nav", "header", "footer", "aside", "form", "button", "dialog"];
+/// Elements around the text: menus, imprints, and what is operated.
+const AROUND: [&str; 6] = ["nav", "header", "footer", "aside", "button", "dialog"];
+/// Also around the text, but some sites put a whole page into one.
+const FORM: &str = "form";
 /// Elements that contain the text, if a page has them.
 const INSIDE: [&str; 2] = ["main", "article"];
 /// Inline elements; all others start a new line.
@@ -64,10 +66,12 @@ struct HtmlReader {
     skipped: Option<(String, usize)>,
     /// How many open elements are around the text, and how many contain it.
     around: usize,
+    forms: usize,
     inside: usize,
-    /// The text inside those elements; the text not around it; all of it.
+    /// The text inside those elements; the text not around it; the same with forms; all of it.
     main: String,
     plain: String,
+    with_forms: String,
     all: String,
 }
 
@@ -83,6 +87,7 @@ impl HtmlReader {
             "meta" => self.meta(tag),
             "link" => self.link(tag),
             never if NEVER.contains(&never) && !tag.self_closing => self.skipped = Some((name, 1)),
+            FORM => self.forms += 1,
             around if AROUND.contains(&around) => self.around += 1,
             inside if INSIDE.contains(&inside) => self.inside += 1,
             inline if INLINE.contains(&inline) => return,
@@ -101,6 +106,7 @@ impl HtmlReader {
         }
         match name {
             "title" => self.in_title = false,
+            FORM => self.forms = self.forms.saturating_sub(1),
             around if AROUND.contains(&around) => self.around = self.around.saturating_sub(1),
             inside if INSIDE.contains(&inside) => self.inside = self.inside.saturating_sub(1),
             inline if INLINE.contains(&inline) => return,
@@ -119,8 +125,9 @@ impl HtmlReader {
 
     fn push(&mut self, text: &str) {
         let collectors = [
-            (&mut self.main, 0 < self.inside && self.around == 0),
-            (&mut self.plain, self.around == 0),
+            (&mut self.main, 0 < self.inside && self.around + self.forms == 0),
+            (&mut self.plain, self.around + self.forms == 0),
+            (&mut self.with_forms, self.around == 0),
             (&mut self.all, true),
         ];
         for (collected, _) in
@@ -151,17 +158,17 @@ impl HtmlReader {
         }
     }
 
-    /// Chooses the narrowest text that is long enough, or else the page's own description.
+    /// Chooses the narrowest text that is long enough, or else the page's own description, or else what there is.
     fn found(self) -> HtmlContent {
         let is_blank = |text: &String| text.trim().is_empty();
         let title = self.title.filter(|title| !is_blank(title)).or(self.other_title).unwrap_or_default();
         let is_long =
             |text: &&String| MIN_CHARS <= text.split_whitespace().map(|word| word.chars().count()).sum();
-        let texts = [self.main, self.plain, self.all];
-        let longest =
-            texts.iter().max_by_key(|text| text.trim().len()).filter(|text| !is_blank(text)).cloned();
+        // Menus and imprints are often longer than a short page, so they count only if there is nothing else.
+        let texts = [self.main, self.plain, self.with_forms];
         let chosen = texts.iter().find(is_long).cloned();
-        let text = chosen.or(self.description).or(longest).unwrap_or_default();
+        let short = texts.into_iter().find(|text| !is_blank(text));
+        let text = chosen.or(self.description).or(short).unwrap_or(self.all);
         HtmlContent { title, text, icon: self.icon }
     }
 }

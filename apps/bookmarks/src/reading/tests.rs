@@ -27,6 +27,22 @@ fn navigation_and_footer_are_left_out() {
     assert_eq!(page.text.unwrap(), format!("Fox\n{STORY}\nThe end&more."));
 }
 
+/// They are longer than the page itself, and would be all that its summary says.
+#[test]
+fn menus_and_imprints_of_a_short_page_are_left_out() {
+    let menu = "<li>Products and services of our company</li>".repeat(9);
+    let html = format!(
+        "<title>Hours</title><header>{menu}</header><nav>{menu}</nav><main><p>Closed on Mondays.</p></main>\
+         <aside>{menu}</aside><footer>{menu}</footer>"
+    );
+    let read = |html: &str| page(html.as_bytes(), None).text.unwrap();
+    assert_eq!(read(&html), "Closed on Mondays.");
+    let described = html.replace("<header>", "<meta name=description content='When we are open.'><header>");
+    assert_eq!(read(&described), "When we are open.");
+    assert_eq!(read(&format!("<form><nav>{menu}</nav><p>{STORY}</p></form>")), STORY, "a page in a form");
+    assert_eq!(read("<header><h1>Only a header</h1></header>"), "Only a header");
+}
+
 #[test]
 fn an_unclosed_element_does_not_swallow_the_page() {
     let page = page(format!("<title>A</title><nav><p>{STORY}").as_bytes(), None);

@@ -114,6 +114,11 @@ impl RunningService {
         self.store().queues().pause(&extraction(), false, Some("a case")).await.unwrap();
     }
 
+    /// Stops it again: what is saved from now on waits.
+    pub(crate) async fn rest(&self) {
+        self.store().queues().pause(&extraction(), true, Some("a case")).await.unwrap();
+    }
+
     /// A request by ann.
     pub(crate) fn ask(&self, method: Method, path: &str) -> ApiRequest {
         self.bare(method, path).header("authorization", &format!("Bearer {}", self.token))

@@ -170,6 +170,24 @@ both_databases! {
         }
     }
 
+    /// A request that the model refuses, and a quota that is used up, are not a lack of access, and a person reads which.
+    #[test]
+    async fn a_refused_request_and_a_spent_quota_have_their_own_words(fixture: ApiFixture) {
+        let fake = playing(Vec::new());
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        for (fault, code, words) in [
+            (ProviderFault::Invalid, "model_request", "The summariser could not accept this page"),
+            (ProviderFault::SpendLimit, "model_quota", "The quota of the summariser is used up"),
+        ] {
+            fake.script(Script { rules: vec![ScriptRule::new(ScriptedAction::Fail(fault))], ..Script::default() });
+            let id = service.saved(code, &pages.url(&format!("/{code}"))).await;
+            let failed = service.until(&id, "failed").await;
+            assert_eq!((&failed["error_code"], &failed["error_message"]), (&json!(code), &json!(words)));
+            assert_eq!((&failed["can_retry"], &failed["attempt"]), (&json!(true), &json!(1)), "{code}");
+        }
+    }
+
     /// A wrong key is not the fault of the person who saves links: it fails at once, and a retry helps once it is
     /// fixed.
     #[test]

@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::process::{Output, Stdio};
 
 use bookmarks::{App, Settings};
-use http::StatusCode;
+use http::{Method, StatusCode};
 use ichido_store::testing::{postgres, sqlite};
+use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::fixture::{ApiRequest, in_time};
+use super::fixture::{ApiRequest, in_time, look_again};
+use super::models::{playing, say};
+use super::pages::{Pages, story};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
 
@@ -233,6 +236,32 @@ async fn startup_prints_store_address_and_summariser() {
 }
 
 #[tokio::test]
+async fn the_tokens_of_a_summary_are_a_setting() {
+    in_time(async {
+        let file = sqlite::fresh_file();
+        let fake = playing(vec![say("A fox.")]);
+        let pages = Pages::start(|_, _| story()).await;
+        let (child, printed) = start_as(&file.url, |command| {
+            command.args(["--allow-private-addresses", "--llm", "openai:a-model"]);
+            command.args(["--llm-url", &format!("{}/v1", fake.url())]).env("BOOKMARKS_SUMMARY_TOKENS", "300");
+            command.env("OPENAI_API_KEY", "sk-of-a-test")
+        })
+        .await;
+        let (address, token) = address_and_token(&printed);
+        let as_me =
+            |path: &str| ApiRequest::to(address, path).header("authorization", &format!("Bearer {token}"));
+        let save = as_me("/v1/bookmarks").method(Method::POST).header("idempotency-key", "k1");
+        let id = save.json(&json!({ "url": pages.url("/") })).send().await.text("/id");
+        while as_me(&format!("/v1/bookmarks/{id}")).send().await.text("/status") != "done" {
+            look_again().await;
+        }
+        assert_eq!(fake.seen().last_request.unwrap().max_tokens, Some(300));
+        stop(child).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn invalid_arguments_are_refused_before_anything_is_created() {
     let file = sqlite::fresh_file();
     for (arguments, why) in [
@@ -250,6 +279,7 @@ async fn invalid_arguments_are_refused_before_anything_is_created() {
             "use one of webhook, slack",
         ),
         (vec!["--max-attempts", "0"], "use a number from 1 to 1000"),
+        (vec!["--summary-tokens", "9"], "9 is not in 64..=128000"),
         (vec!["--keep-responses", "71h"], "use at least 3d"),
         (vec!["--keep-finished", "90"], "write a whole number and a unit"),
         (vec!["--public-url", "bookmarks.example"], "must look like https://bookmarks.example"),
