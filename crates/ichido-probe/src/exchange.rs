@@ -63,7 +63,9 @@ pub enum Received {
     Response(ProbeResponse),
     /// The probe cut the connection.
     Cut,
-    /// No complete response: why.
+    /// The target closed the connection before a complete response: why.
+    Closed(String),
+    /// No complete response within the limits: why.
     Nothing(String),
     /// There was no connection, so nothing was sent: why.
     NotConnected(String),
@@ -78,7 +80,7 @@ pub struct Exchange {
     pub received: Received,
     /// The statuses that came back before that, each of which made the probe send the request again; `None` for no response.
     pub earlier: Vec<Option<u16>>,
-    /// Whether it was sent together with the exchange before it.
+    /// Whether it was sent together with the exchange before it, or while that one was in flight.
     pub is_with_previous: bool,
 }
 
@@ -88,7 +90,7 @@ pub enum EffectCount {
     /// There is no counter.
     NotCounted,
     /// So many more than before.
-    Counted(i64),
+    Counted(u64),
     /// The counter failed: why.
     Failed(String),
 }

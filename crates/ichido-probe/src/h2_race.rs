@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::exchange::{ProbeRequest, ProbeResponse, Received};
-use crate::wire::MAX_BODY_BYTES;
+use crate::wire::{MAX_BODY_BYTES, MAX_HEADERS};
 
 /// How long a target has to show that it speaks HTTP/2.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
@@ -27,6 +27,8 @@ const READ_BY_THEN: Duration = Duration::from_millis(50);
 const INITIAL_WINDOW_BYTES: usize = 65_535;
 /// What the target may send before the probe has read it.
 const RECEIVE_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
+/// The largest response head that is read.
+const MAX_HEADER_LIST_BYTES: u32 = 64 * 1024;
 
 /// A connection that has exchanged settings.
 pub(crate) struct H2Connection<S> {
@@ -59,6 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> H2Connection<S> {
         let mut builder = Builder::new();
         builder
             .enable_push(false)
+            .max_header_list_size(MAX_HEADER_LIST_BYTES)
             .initial_window_size(RECEIVE_WINDOW_BYTES)
             .initial_connection_window_size(RECEIVE_WINDOW_BYTES);
         let started = async {
@@ -178,12 +181,15 @@ async fn read(response: ResponseFuture) -> Result<ProbeResponse, String> {
         let part = part.map_err(|error| error.to_string())?;
         body.extend_from_slice(&part);
         if MAX_BODY_BYTES < body.len() {
-            return Err("the response is too large".to_owned());
+            return Err(format!("the response body has more than {MAX_BODY_BYTES} bytes"));
         }
         incoming.flow_control().release_capacity(part.len()).map_err(|error| error.to_string())?;
     }
     let line = |(name, value): (&HeaderName, &HeaderValue)| (name.to_string(), value.as_bytes().to_vec());
-    let headers = head.headers.iter().map(line).collect();
+    let headers: Vec<_> = head.headers.iter().map(line).take(MAX_HEADERS + 1).collect();
+    if MAX_HEADERS < headers.len() {
+        return Err(format!("the response has more than {MAX_HEADERS} header lines"));
+    }
     Ok(ProbeResponse { status: head.status.as_u16(), headers, body: body.to_vec() })
 }
 

@@ -1,6 +1,6 @@
 //! Other spellings and other values of a JSON body.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// Returns the same value with its members in reverse order and other white space; `None` if nothing would change its
 /// meaning to a reader that compares bytes.
@@ -37,18 +37,49 @@ pub(crate) fn varied(body: &str, pointer: Option<&str>, marker: &str) -> Result<
         let of = |kind: fn(&Value) -> bool| {
             leaf(&value, &|leaf| kind(leaf) && leaf.as_str().is_none_or(|text| !text.contains(marker)))
         };
-        of(Value::is_string).or_else(|| of(Value::is_number)).or_else(|| leaf(&value, &Value::is_string))
+        // The counter may read the member that is the marker alone, but hardly one that has more in it.
+        let has_more = |leaf: &Value| leaf.as_str().is_some_and(|text| text != marker);
+        of(Value::is_string)
+            .or_else(|| of(Value::is_number))
+            .or_else(|| leaf(&value, &has_more))
+            .or_else(|| leaf(&value, &Value::is_string))
     });
     let chosen = chosen.ok_or("the body has no text or number to vary; pass --vary POINTER")?;
     match value.pointer_mut(&chosen) {
         Some(Value::String(text)) => text.push('2'),
-        Some(Value::Number(number)) => *number = (number.as_i64().unwrap_or(0).saturating_add(1)).into(),
+        Some(Value::Number(number)) => *number = other_number(number),
         Some(Value::Bool(flag)) => *flag = !*flag,
         Some(_) => return Err(format!("--vary {chosen} is not a text, a number or a boolean")),
         None => return Err(format!("--vary {chosen} points to nothing in the body")),
     }
     Ok(value.to_string())
 }
+
+/// Returns a number with another meaning; `1` and `1.0` are one number.
+fn other_number(number: &Number) -> Number {
+    let next = number.as_i64().and_then(|number| number.checked_add(1)).map(Number::from);
+    // A number that is not an integer, or too large for one more, becomes a small one.
+    next.unwrap_or_else(|| if number.as_f64() == Some(7.0) { 8.into() } else { 7.into() })
+}
+
+/// Returns two spellings of the body's first integer, as `1` and as `1.0`; `None` if it has none.
+pub(crate) fn two_spellings(body: &str) -> Option<(String, String)> {
+    let mut value: Value = serde_json::from_str(body).ok()?;
+    let pointer =
+        leaf(&value, &|leaf| leaf.as_i64().is_some_and(|number| number.unsigned_abs() < LAST_EXACT))?;
+    let integer = value.to_string();
+    let number = value.pointer_mut(&pointer)?;
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "it is smaller than the first integer that a double cannot hold"
+    )]
+    let decimal = number.as_i64()? as f64;
+    *number = decimal.into();
+    Some((integer, value.to_string()))
+}
+
+/// All integers up to this one have a double of their own.
+const LAST_EXACT: u64 = 1 << 53;
 
 /// Returns the body with this integer at its first number; `None` if it has none.
 pub(crate) fn with_number(body: &str, number: u64) -> Option<String> {
@@ -145,6 +176,8 @@ mod tests {
         assert_eq!(varied(body, None, "probe-1").unwrap(), r#"{"qty":3,"ref":"probe-1"}"#);
         assert_eq!(varied(body, Some("/ref"), "probe-1").unwrap(), r#"{"qty":2,"ref":"probe-12"}"#);
         assert!(varied(body, Some("/no"), "probe-1").unwrap_err().contains("points to nothing"));
+        let body = r#"{"ref":"probe-1","url":"/probe-1-2"}"#;
+        assert_eq!(varied(body, None, "probe-1").unwrap(), r#"{"ref":"probe-1","url":"/probe-1-22"}"#);
         assert_eq!(varied("a=1", None, "m").unwrap(), "a=11");
         assert!(varied("", None, "m").is_err());
     }
@@ -152,6 +185,23 @@ mod tests {
     #[test]
     fn a_text_is_varied_before_a_number() {
         assert_eq!(varied(r#"{"n":1,"s":"x"}"#, None, "m").unwrap(), r#"{"n":1,"s":"x2"}"#);
+    }
+
+    #[test]
+    fn a_varied_number_has_another_meaning() {
+        let largest = i64::MAX.to_string();
+        for number in ["1", "1.0", "7.0", "0.5", "-1", "1e300", &largest, "18446744073709551615"] {
+            let other = varied(&format!("[{number}]"), None, "m").unwrap();
+            let of = |text: &str| serde_json::from_str::<Value>(text).unwrap()[0].as_f64().unwrap();
+            assert!(of(&other).total_cmp(&of(&format!("[{number}]"))).is_ne(), "{number}: {other}");
+        }
+    }
+
+    #[test]
+    fn an_integer_has_two_spellings() {
+        let (integer, decimal) = two_spellings(r#"{"a":0.5,"b":1}"#).unwrap();
+        assert_eq!((&*integer, &*decimal), (r#"{"a":0.5,"b":1}"#, r#"{"a":0.5,"b":1.0}"#));
+        assert_eq!(two_spellings(r#"{"a":1.5,"b":9007199254740992}"#), None);
     }
 
     #[test]

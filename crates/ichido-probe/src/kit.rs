@@ -13,6 +13,12 @@ use crate::target::{Command, Condition, Counter, MARKER, Target, UNIQUE};
 
 pub(crate) const KEY: &str = "Idempotency-Key";
 
+/// What a request is for that shows that the target accepts another body at all.
+pub(crate) const OWN_BODY: &str = "another body under a key of its own";
+
+/// The key of a rule's control, which no other request of the rule has.
+const CONTROL: usize = 0;
+
 /// Why a rule does not apply to a target.
 pub(crate) type NotApplicable = String;
 
@@ -66,6 +72,11 @@ impl<'a> Kit<'a> {
         let key = self.key(number);
         let value = if self.target.profile == Profile::Ietf { format!("\"{key}\"") } else { key };
         self.with_key(purpose, number, value)
+    }
+
+    /// Returns the request that shows that the target accepts such requests at all.
+    pub(crate) fn control(&self) -> Step {
+        Step::Send(self.keyed("the control, a request under a key of its own", CONTROL))
     }
 
     /// Returns the target's request with this key line.

@@ -62,7 +62,9 @@ impl PatientSender {
             };
             earlier.push(match received {
                 Received::Response(response) => Some(response.status),
-                Received::Cut | Received::Nothing(_) | Received::NotConnected(_) => None,
+                Received::Cut | Received::Closed(_) | Received::Nothing(_) | Received::NotConnected(_) => {
+                    None
+                }
             });
             sleep(wait).await;
         }
@@ -73,7 +75,7 @@ impl PatientSender {
         let repeats = |of: fn(&Option<u16>) -> bool| earlier.iter().filter(|one| of(one)).count();
         match (patience, received) {
             (Patience::Once, _) | (_, Received::Cut) => None,
-            (_, Received::Nothing(_) | Received::NotConnected(_)) => {
+            (_, Received::Closed(_) | Received::Nothing(_) | Received::NotConnected(_)) => {
                 (repeats(Option::is_none) < MAX_SILENT).then_some(REPEAT_EVERY)
             }
             (_, Received::Response(response)) if response.is_busy() => {

@@ -13,6 +13,8 @@ mod in_flight;
 mod key_syntax;
 mod lost;
 mod replay;
+#[cfg(test)]
+mod tests;
 mod webhook;
 
 use std::cell::Cell;
@@ -24,7 +26,7 @@ use ichido_rules::RulePage;
 
 use crate::exchange::{EffectCount, Exchange, ProbeRequest, Step};
 use crate::kit::{Kit, NotApplicable};
-use crate::seen::{Judged, Seen, Verdict, counted};
+use crate::seen::{Doubt, Judged, Seen, Verdict, counted};
 use crate::target::Target;
 
 /// One rule.
@@ -113,7 +115,7 @@ macro_rules! rule {
 }
 
 static RULES: [ProbeRule; 36] = [
-    rule!("ICH-P01", Api, false, key_syntax::missing_steps, key_syntax::missing),
+    rule!("ICH-P01", Api, true, key_syntax::missing_steps, key_syntax::missing),
     rule!("ICH-P02", Api, true, key_syntax::invalid_steps, key_syntax::invalid),
     rule!("ICH-P03", Api, true, key_syntax::quoted_steps, key_syntax::quoted),
     rule!("ICH-P04", Api, true, key_syntax::two_lines_steps, key_syntax::two_lines),
@@ -170,22 +172,27 @@ pub fn plan(
     Ok(RulePlan { steps, count: kit.count(), marker: kit.marker() })
 }
 
-/// Gives the verdict on a rule, and whether it would be another one if more effects were counted.
+/// Gives the verdict on a rule, and why the effects should be counted again first.
 pub(crate) fn judge(
     rule: &ProbeRule,
     profile: Profile,
     exchanges: &[Exchange],
     effects: &EffectCount,
-) -> (Verdict, bool) {
-    let seen = Seen { exchanges, effects, profile, is_missing: Cell::new(false) };
+) -> (Verdict, Doubt) {
+    let seen = Seen { exchanges, effects, profile, doubt: Cell::default() };
     let verdict = match (rule.conclude)(&seen) {
         Err(verdict) => verdict,
         Ok(why) if rule.counts_effects && *effects == EffectCount::NotCounted => Verdict::Unverified(
             format!("{why}; its effects were not counted: pass --count or --count-command"),
         ),
-        Ok(why) => Verdict::Pass(why),
+        Ok(why) => match effects {
+            EffectCount::Failed(failed) if rule.counts_effects => {
+                Verdict::Unverified(format!("{why}; the counter failed: {failed}"))
+            }
+            _ => Verdict::Pass(why),
+        },
     };
-    (verdict, seen.is_missing.get())
+    (verdict, seen.doubt.get())
 }
 
 /// Joins what was seen with the counted effects.

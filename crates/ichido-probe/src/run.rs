@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ichido_core::text::bounded;
 use ichido_core::time::Timestamp;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -15,7 +16,7 @@ use crate::kit::{self, Kit};
 use crate::patience::PatientSender;
 use crate::report::{Report, RuleFinding};
 use crate::rules::{ProbeRule, RulePlan, Subject, judge, plan, rules};
-use crate::seen::Verdict;
+use crate::seen::{Doubt, Verdict};
 use crate::sender::ProbeSender;
 use crate::target::{Counter, Target};
 
@@ -25,8 +26,15 @@ const IN_FLIGHT_BY_THEN: Duration = Duration::from_millis(300);
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
 /// How long an effect that is missing is given before it is counted again.
 const COUNT_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// How often it is counted again.
+/// How often it is counted.
 const MAX_COUNTS: usize = 8;
+/// How often effects that are too many are counted until two counts agree.
+const MAX_EXCESS_COUNTS: usize = 3;
+/// Why a counter that never rests says nothing.
+const MOVING_COUNTER: &str = "the counter rises though the probe sends nothing: it counts the requests of others; count \
+    only the effects of {marker}";
+/// How much of a command's output is quoted.
+const MAX_PRINTED_CHARS: usize = 60;
 
 /// The bounds of a run.
 #[derive(Clone, Copy, Debug)]
@@ -137,21 +145,32 @@ impl Run<'_> {
         let before = self.count(planned.count.as_ref()).await;
         let mut exchanges = Vec::new();
         let taken = self.steps(planned.steps, &mut exchanges).await;
+        let mut earlier = None;
         for counts in 1.. {
             let effects = match (&before, self.count(planned.count.as_ref()).await) {
                 (None, _) | (_, None) => EffectCount::NotCounted,
-                (Some(Ok(before)), Some(Ok(after))) => EffectCount::Counted(after - before),
+                (Some(Ok(before)), Some(Ok(after))) => difference(*before, after),
                 (Some(Err(why)), _) => EffectCount::Failed(why.clone()),
                 (_, Some(Err(why))) => EffectCount::Failed(why),
             };
             if let Err(why) = &taken {
                 return unverified(why.clone(), exchanges, effects);
             }
-            let (verdict, is_missing) = judge(rule, self.target.profile, &exchanges, &effects);
-            // The counter may be behind, as one that reads a replica is.
-            if !is_missing || counts == MAX_COUNTS {
-                return RuleFinding::new(rule, verdict, exchanges, effects);
+            let (verdict, doubt) = judge(rule, self.target.profile, &exchanges, &effects);
+            let is_stable = earlier.as_ref() == Some(&effects);
+            match doubt {
+                // The counter may be behind, as one that reads a replica is.
+                Doubt::Missing if counts < MAX_COUNTS => (),
+                // It may count the requests of others, which do not end with ours.
+                Doubt::Excess if !is_stable && counts < MAX_EXCESS_COUNTS => (),
+                Doubt::Excess if !is_stable => {
+                    return unverified(MOVING_COUNTER.to_owned(), exchanges, effects);
+                }
+                Doubt::None | Doubt::Missing | Doubt::Excess => {
+                    return RuleFinding::new(rule, verdict, exchanges, effects);
+                }
             }
+            earlier = Some(effects);
             sleep(COUNT_AGAIN_AFTER).await;
         }
         unverified("it was not counted".to_owned(), exchanges, EffectCount::NotCounted)
@@ -177,13 +196,15 @@ impl Run<'_> {
                         let (sender, slow) = (self.sender.clone(), request.clone());
                         let task = tokio::spawn(async move { sender.send(&slow).await });
                         sleep(IN_FLIGHT_BY_THEN).await;
+                        // A request that has its response by then was not slow.
+                        let is_in_flight = !task.is_finished();
                         let mut meanwhile = Vec::new();
                         let taken = self.steps(inner, &mut meanwhile).await;
                         let (received, earlier) = task.await.map_err(|error| error.to_string())??;
                         exchanges.push(Exchange { request, received, earlier, is_with_previous: false });
-                        exchanges.extend(
-                            meanwhile.into_iter().map(|one| Exchange { is_with_previous: true, ..one }),
-                        );
+                        let meanwhile = meanwhile.into_iter();
+                        exchanges
+                            .extend(meanwhile.map(|one| Exchange { is_with_previous: is_in_flight, ..one }));
                         taken?;
                     }
                     Step::Run(line) => {
@@ -197,18 +218,19 @@ impl Run<'_> {
     }
 
     /// Returns the counted effects; `None` if there is no counter.
-    async fn count(&mut self, request: Option<&ProbeRequest>) -> Option<Result<i64, String>> {
+    async fn count(&mut self, request: Option<&ProbeRequest>) -> Option<Result<u64, String>> {
         match (self.target.counter.as_ref()?, request) {
             (Counter::Get { pointer, .. }, Some(request)) => {
                 Some(self.sender.send(request).await.and_then(|(received, _)| match received {
                     Received::Response(response) if response.is_success() => number(&response.body, pointer),
                     Received::Response(response) => Err(format!("it got {}", response.status)),
-                    Received::Nothing(why) | Received::NotConnected(why) => Err(why),
+                    Received::Closed(why) | Received::Nothing(why) | Received::NotConnected(why) => Err(why),
                     Received::Cut => Err("it was cut".to_owned()),
                 }))
             }
             (Counter::Command(line), _) => Some(self.command(line).await.and_then(|out| {
-                out.trim().parse().map_err(|_| format!("the command did not print a number: {}", out.trim()))
+                let printed = bounded(out.trim(), MAX_PRINTED_CHARS);
+                out.trim().parse().map_err(|_| format!("the command did not print a count: {printed}"))
             })),
             (Counter::Get { .. }, None) => None,
         }
@@ -228,13 +250,26 @@ impl Run<'_> {
     }
 }
 
+/// Returns the effects between two readings of the counter.
+fn difference(before: u64, after: u64) -> EffectCount {
+    after.checked_sub(before).map_or_else(
+        || {
+            EffectCount::Failed(format!(
+                "it fell from {before} to {after}, so something else removes what it counts; count only the effects of \
+                 {{marker}}"
+            ))
+        },
+        EffectCount::Counted,
+    )
+}
+
 /// Reads the number at a pointer, or the length of a list.
-fn number(body: &[u8], pointer: &str) -> Result<i64, String> {
+fn number(body: &[u8], pointer: &str) -> Result<u64, String> {
     let value: Value =
         serde_json::from_slice(body).map_err(|error| format!("its response is not JSON: {error}"))?;
     match value.pointer(pointer) {
-        Some(Value::Number(number)) => number.as_i64().ok_or_else(|| format!("{number} is not a count")),
-        Some(Value::Array(all)) => i64::try_from(all.len()).map_err(|error| error.to_string()),
+        Some(Value::Number(number)) => number.as_u64().ok_or_else(|| format!("{number} is not a count")),
+        Some(Value::Array(all)) => u64::try_from(all.len()).map_err(|error| error.to_string()),
         Some(_) => Err(format!("--at {pointer} points to neither a number nor a list")),
         None => Err(format!("--at {pointer} points to nothing in its response")),
     }

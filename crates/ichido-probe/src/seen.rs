@@ -7,6 +7,7 @@ use ichido_core::text::{bounded, visible};
 
 use crate::exchange::{EffectCount, Exchange, Patience, ProbeRequest, ProbeResponse, Received};
 use crate::kit::KEY;
+use crate::target::Condition;
 
 /// What the probe says about a rule, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,12 +48,28 @@ pub(crate) struct Seen<'a> {
     pub(crate) exchanges: &'a [Exchange],
     pub(crate) effects: &'a EffectCount,
     pub(crate) profile: Profile,
-    /// Whether fewer effects were counted than there must be.
-    pub(crate) is_missing: Cell<bool>,
+    /// Why the count may not be the last word.
+    pub(crate) doubt: Cell<Doubt>,
+}
+
+/// Why effects are counted again before a rule is called broken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The count decides nothing, or is as expected.
+    #[default]
+    None,
+    /// There are too few: the counter may be late.
+    Missing,
+    /// There are too many: the counter may count the requests of others.
+    Excess,
 }
 
 pub(crate) fn fail<T>(why: impl Into<String>) -> Judged<T> {
     Err(Verdict::Fail(why.into()))
+}
+
+pub(crate) fn unverified<T>(why: impl Into<String>) -> Judged<T> {
+    Err(Verdict::Unverified(why.into()))
 }
 
 pub(crate) fn not_applicable<T>(why: impl Into<String>) -> Judged<T> {
@@ -90,13 +107,13 @@ impl<'a> Seen<'a> {
         match &self.exchanges[index].received {
             Received::Response(response) => Ok(response),
             Received::Cut => Err(Verdict::Unverified(format!("{} was cut", request.purpose))),
-            Received::Nothing(why) => {
+            Received::Closed(why) | Received::Nothing(why) => {
                 let why = format!("{} got no response: {why}", request.purpose);
                 // Only an API that responds to such requests at all breaks a rule by silence.
                 let responds = self.exchanges[..index].iter().any(|one| match &one.received {
                     Received::Response(response) => response.is_success(),
                     Received::Cut => true,
-                    Received::Nothing(_) | Received::NotConnected(_) => false,
+                    Received::Closed(_) | Received::Nothing(_) | Received::NotConnected(_) => false,
                 });
                 if responds { fail(why) } else { Err(Verdict::Unverified(why)) }
             }
@@ -110,7 +127,7 @@ impl<'a> Seen<'a> {
     pub(crate) fn status(&self, index: usize) -> Judged<Option<u16>> {
         self.request(index)?;
         match &self.exchanges[index].received {
-            Received::Nothing(_) => Ok(None),
+            Received::Closed(_) => Ok(None),
             _ => self.response(index).map(|response| Some(response.status)),
         }
     }
@@ -142,11 +159,36 @@ impl<'a> Seen<'a> {
         ))
     }
 
+    /// Ends the judgement unless the control was accepted: a request of the target as it is, under a key of its own.
+    ///
+    /// A refusal says something about a rule only if a request that keeps the rule is accepted.
+    pub(crate) fn control(&self) -> Judged<()> {
+        self.accepted(0).map(drop)
+    }
+
+    /// Ends the judgement unless the second request was sent while the first was in flight.
+    pub(crate) fn overlap(&self, first: usize, second: usize, condition: Condition) -> Judged<()> {
+        // One that was turned away at first came at another time.
+        let is_turned_away =
+            |one: &Exchange| one.earlier.iter().any(|one| matches!(one, None | Some(429 | 503)));
+        if let (Some(one), Some(other)) = (self.exchanges.get(first), self.exchanges.get(second))
+            && other.is_with_previous
+            && !is_turned_away(one)
+            && !is_turned_away(other)
+        {
+            return Ok(());
+        }
+        let (first, second) = (self.request(first)?.purpose, self.request(second)?.purpose);
+        unverified(format!(
+            "{second} was not sent while {first} was in flight: --provoke {condition} did not slow it down for 1 s"
+        ))
+    }
+
     /// Fails unless this many effects were counted. Without a counter it says nothing.
-    pub(crate) fn effects_are(&self, least: i64, most: i64) -> Judged<()> {
+    pub(crate) fn effects_are(&self, least: u64, most: u64) -> Judged<()> {
         match self.effects {
             EffectCount::Counted(count) if *count < least || most < *count => {
-                self.is_missing.set(*count < least);
+                self.doubt.set(if *count < least { Doubt::Missing } else { Doubt::Excess });
                 let wanted = if least == most { least.to_string() } else { format!("{least} to {most}") };
                 fail(format!("{} instead of {wanted}", counted(*count)))
             }
@@ -162,7 +204,7 @@ impl<'a> Seen<'a> {
 }
 
 /// Writes a count of effects.
-pub(crate) fn counted(count: i64) -> String {
+pub(crate) fn counted(count: u64) -> String {
     if count == 1 { "1 effect".to_owned() } else { format!("{count} effects") }
 }
 

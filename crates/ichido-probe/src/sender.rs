@@ -3,8 +3,11 @@
 //! Each request has a connection of its own, so that what happens to one says nothing about another. Only those that are released
 //! together share one, if the target speaks HTTP/2.
 
+use std::future::poll_fn;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,15 +16,19 @@ use ichido_http::client::{HttpClient, RawStream};
 use ichido_http::guard::is_link_local;
 use ichido_http::trust::{self, ClientConfig};
 use ichido_http::url::HttpUrl;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::exchange::{Cut, Exchange, ProbeRequest, Received};
 use crate::h2_race::H2Connection;
-use crate::wire::{Parsed, parse, request_bytes};
+use crate::wire::{ResponseParser, request_bytes};
 
 /// How long the sender waits until the target has read what it was sent so far.
 const READ_BY_THEN: Duration = Duration::from_millis(50);
+/// How long a response head may take from its first byte on.
+const MAX_HEAD_TIME: Duration = Duration::from_secs(5);
+/// How much of a response is read at once.
+const READ_BYTES: usize = 16 * 1024;
 
 /// A target's connections.
 #[derive(Clone)]
@@ -115,21 +122,31 @@ impl ProbeSender {
         };
         let written = write(&mut stream, &bytes[..part], deadline).await;
         Ok(match request.cut {
-            Cut::BeforeRequest | Cut::InRequest | Cut::AfterRequest => {
+            // A target may answer before it has read everything, and close.
+            Cut::Never => match (read(&mut stream, deadline).await, written) {
+                (Received::Closed(why), Err(error)) => Received::Closed(format!("{why} ({error})")),
+                (Received::Nothing(why), Err(error)) => Received::Nothing(format!("{why} ({error})")),
+                (received, _) => received,
+            },
+            // What was not sent cannot be lost.
+            _ if written.is_err() => Received::Nothing(written.err().unwrap_or_default()),
+            Cut::BeforeRequest | Cut::InRequest => {
                 sleep(READ_BY_THEN).await;
                 Received::Cut
             }
-            Cut::InResponse => {
-                let first = timeout_at(deadline, stream.read(&mut [0; 1])).await;
-                match first {
-                    Ok(Ok(1)) => Received::Cut,
-                    _ => Received::Nothing("no byte of a response arrived".to_owned()),
-                }
+            // Not a moment later: a fast target would have responded.
+            Cut::AfterRequest if has_arrived(&mut stream).await => {
+                Received::Nothing("the response arrived before the connection was cut".to_owned())
             }
-            // A target may answer before it has read everything, and close.
-            Cut::Never => read(&mut stream, deadline).await.unwrap_or_else(|why| {
-                Received::Nothing(written.err().map_or(why.clone(), |error| format!("{why} ({error})")))
-            }),
+            Cut::AfterRequest => {
+                drop(stream);
+                sleep(READ_BY_THEN).await;
+                Received::Cut
+            }
+            Cut::InResponse => match timeout_at(deadline, stream.read(&mut [0; 1])).await {
+                Ok(Ok(1)) => Received::Cut,
+                _ => Received::Nothing("no byte of a response arrived".to_owned()),
+            },
         })
     }
 
@@ -206,8 +223,10 @@ impl ProbeSender {
                 Ok((mut stream, last)) => {
                     let released = write(&mut stream, &[last], deadline).await;
                     Ok(tokio::spawn(async move {
-                        released?;
-                        read(&mut stream, deadline).await
+                        match released {
+                            Ok(()) => read(&mut stream, deadline).await,
+                            Err(why) => Received::Nothing(why),
+                        }
                     }))
                 }
                 Err(why) => Err(why),
@@ -215,11 +234,10 @@ impl ProbeSender {
         }
         let mut all = Vec::new();
         for task in reading {
-            let received = match task {
-                Ok(task) => task.await.unwrap_or_else(|error| Err(error.to_string())),
-                Err(not_ready) => Ok(not_ready),
-            };
-            all.push(received.unwrap_or_else(Received::Nothing));
+            all.push(match task {
+                Ok(task) => task.await.unwrap_or_else(|error| Received::Nothing(error.to_string())),
+                Err(not_ready) => not_ready,
+            });
         }
         all
     }
@@ -235,6 +253,13 @@ impl ProbeSender {
     }
 }
 
+/// Whether a byte of the response, or its end, is there already.
+async fn has_arrived(stream: &mut RawStream) -> bool {
+    let mut byte = [0; 1];
+    let mut reading = pin!(stream.read(&mut byte));
+    poll_fn(|context| Poll::Ready(reading.as_mut().poll(context).is_ready())).await
+}
+
 async fn write(stream: &mut RawStream, bytes: &[u8], deadline: Instant) -> Result<(), String> {
     let written = async {
         stream.write_all(bytes).await?;
@@ -245,17 +270,76 @@ async fn write(stream: &mut RawStream, bytes: &[u8], deadline: Instant) -> Resul
     written.map_err(|error| error.to_string())
 }
 
-async fn read(stream: &mut RawStream, deadline: Instant) -> Result<Received, String> {
-    let mut bytes = Vec::new();
+/// Reads the response to a request, however slow or large the target makes it.
+async fn read(stream: &mut (impl AsyncRead + Unpin), deadline: Instant) -> Received {
+    let mut parser = ResponseParser::default();
+    let mut head_deadline = None;
     loop {
-        let count = timeout_at(deadline, stream.read_buf(&mut bytes)).await;
-        let count = count.map_err(|_| "no complete response in time".to_owned())?;
+        if !parser.is_in_head() {
+            head_deadline = None;
+        } else if head_deadline.is_none() {
+            head_deadline = Some(Instant::now() + MAX_HEAD_TIME);
+        }
+        let until = head_deadline.map_or(deadline, |head| deadline.min(head));
+        parser.bytes.reserve(READ_BYTES);
+        let Ok(count) = timeout_at(until, stream.read_buf(&mut parser.bytes)).await else {
+            return Received::Nothing(if until < deadline {
+                format!("the response head took more than {} s", MAX_HEAD_TIME.as_secs())
+            } else {
+                "no complete response in time".to_owned()
+            });
+        };
         // A reset after a complete response is its end.
         let is_end = !matches!(count, Ok(count) if 0 < count);
-        match parse(&bytes, is_end)? {
-            Parsed::Whole(response) => return Ok(Received::Response(response)),
-            Parsed::Partial if is_end => return Err("the response is not complete".to_owned()),
-            Parsed::Partial => (),
+        match parser.advance(is_end) {
+            Ok(Some(response)) => return Received::Response(response),
+            Ok(None) => (),
+            Err(why) if is_end => return Received::Closed(why),
+            Err(why) => return Received::Nothing(why),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::DuplexStream;
+
+    use super::*;
+
+    async fn read_in(
+        deadline: Duration,
+        send: impl AsyncFn(&mut DuplexStream) + 'static,
+    ) -> (Received, Duration) {
+        let (mut ours, mut theirs) = tokio::io::duplex(64);
+        let start = Instant::now();
+        let received = tokio::select! {
+            received = read(&mut ours, start + deadline) => received,
+            () = async { loop { send(&mut theirs).await } } => unreachable!("it sends for ever"),
+        };
+        (received, start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_trickles_is_cut() {
+        let trickle = async |target: &mut DuplexStream| {
+            target.write_all(b"H").await.unwrap();
+            sleep(Duration::from_secs(1)).await;
+        };
+        let (received, took) = read_in(Duration::from_mins(10), trickle).await;
+        assert_eq!(received, Received::Nothing("the response head took more than 5 s".to_owned()));
+        assert_eq!(took, MAX_HEAD_TIME);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn interim_responses_do_not_go_on_for_ever() {
+        let slow = async |target: &mut DuplexStream| {
+            target.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").await.unwrap();
+            sleep(Duration::from_secs(4)).await;
+        };
+        let (received, _) = read_in(Duration::from_mins(10), slow).await;
+        assert_eq!(received, Received::Nothing("more than 16 interim responses, such as 102".to_owned()));
+        let (received, took) = read_in(Duration::from_secs(15), slow).await;
+        assert_eq!(received, Received::Nothing("no complete response in time".to_owned()));
+        assert_eq!(took, Duration::from_secs(15));
     }
 }

@@ -57,7 +57,7 @@ fn outcomes(group: &[Exchange]) -> Vec<String> {
     let mut lines: Vec<String> = group.iter().filter_map(repeats).collect();
     let by_status = |exchange: &&Exchange| match &exchange.received {
         Received::Response(response) => Some(response.status),
-        Received::Cut | Received::Nothing(_) | Received::NotConnected(_) => None,
+        Received::Cut | Received::Closed(_) | Received::Nothing(_) | Received::NotConnected(_) => None,
     };
     let mut seen = Vec::new();
     for first in group {
@@ -70,7 +70,7 @@ fn outcomes(group: &[Exchange]) -> Vec<String> {
         let outcome = match &first.received {
             Received::Response(response) => shown(response),
             Received::Cut => "the probe cut the connection".to_owned(),
-            Received::Nothing(why) => format!("no response: {why}"),
+            Received::Closed(why) | Received::Nothing(why) => format!("no response: {why}"),
             Received::NotConnected(why) => format!("not sent: {why}"),
         };
         let bodies: HashSet<&[u8]> = alike

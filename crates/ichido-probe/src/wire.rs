@@ -3,7 +3,13 @@
 use crate::exchange::{ProbeRequest, ProbeResponse};
 
 /// The largest response head that is read.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// How many header lines a response may have.
+pub(crate) const MAX_HEADERS: usize = 256;
+/// How many responses such as 100 may come before the one that counts.
+const MAX_INTERIM: usize = 16;
+/// The longest line that begins a chunk.
+const MAX_CHUNK_LINE_BYTES: usize = 4 * 1024;
 /// The largest response body that is kept.
 pub(crate) const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
@@ -25,65 +31,133 @@ pub(crate) fn request_bytes(request: &ProbeRequest, host: &str) -> Vec<u8> {
     bytes
 }
 
-/// A response that has arrived in part.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Parsed {
-    /// More bytes are needed.
-    Partial,
-    /// It is complete.
-    Whole(ProbeResponse),
+/// Reads a response from what has arrived, each byte once.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseParser {
+    /// What has arrived and is not read yet.
+    pub(crate) bytes: Vec<u8>,
+    /// How much of it was searched for the end of the head.
+    searched: usize,
+    /// Responses such as 100 before the one that counts.
+    interim: usize,
+    head: Option<Head>,
+    /// The parts of a chunked body so far.
+    chunks: Vec<u8>,
 }
 
-/// Reads a response from what has arrived; `is_end` if nothing more will.
-pub(crate) fn parse(bytes: &[u8], is_end: bool) -> Result<Parsed, String> {
-    let Some(end) = find(bytes, b"\r\n\r\n") else {
-        return match bytes {
-            _ if MAX_HEAD_BYTES < bytes.len() => Err("the response head is too long".to_owned()),
-            [] if is_end => Err("the connection was closed without a response".to_owned()),
-            _ if is_end => Err("the response head is not complete".to_owned()),
-            _ => Ok(Parsed::Partial),
+/// A response head, and where its body ends.
+#[derive(Debug)]
+struct Head {
+    status: u16,
+    headers: Vec<(String, Vec<u8>)>,
+    end: BodyEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyEnd {
+    Length(usize),
+    LastChunk,
+    Connection,
+}
+
+impl ResponseParser {
+    /// Whether a head has begun that has not ended.
+    pub(crate) const fn is_in_head(&self) -> bool {
+        self.head.is_none() && !self.bytes.is_empty()
+    }
+
+    /// Reads on; returns the response once it is complete. `is_end` if nothing more will arrive.
+    pub(crate) fn advance(&mut self, is_end: bool) -> Result<Option<ProbeResponse>, String> {
+        while self.head.is_none() {
+            if !self.read_head()? {
+                return match self.bytes.len() {
+                    0 if is_end => Err("the connection was closed without a response".to_owned()),
+                    _ if is_end => Err("the response head is not complete".to_owned()),
+                    _ => Ok(None),
+                };
+            }
+        }
+        let Some(end) = self.head.as_ref().map(|head| head.end) else { return Ok(None) };
+        let is_whole = match end {
+            BodyEnd::Length(length) => length <= self.bytes.len(),
+            BodyEnd::LastChunk => self.read_chunks()?,
+            BodyEnd::Connection => is_end,
         };
-    };
-    let (status, headers) = head(&bytes[..end])?;
-    let rest = &bytes[end + 4..];
-    if status / 100 == 1 {
-        return parse(rest, is_end);
+        if MAX_BODY_BYTES < self.bytes.len().max(self.chunks.len()) {
+            return Err(format!("the response body has more than {MAX_BODY_BYTES} bytes"));
+        }
+        match (is_whole, self.head.take()) {
+            (true, Some(Head { status, headers, .. })) => {
+                if let BodyEnd::Length(length) = end {
+                    self.bytes.truncate(length);
+                }
+                let body = if end == BodyEnd::LastChunk { &mut self.chunks } else { &mut self.bytes };
+                Ok(Some(ProbeResponse { status, headers, body: std::mem::take(body) }))
+            }
+            (_, head) => {
+                self.head = head;
+                if is_end { Err("the response body is not complete".to_owned()) } else { Ok(None) }
+            }
+        }
     }
-    let response = |body: &[u8]| {
-        Ok(Parsed::Whole(ProbeResponse { status, headers: headers.clone(), body: body.to_vec() }))
-    };
-    let field = |name: &str| {
-        let mut found = headers.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
-        found.next().map(|(_, value)| String::from_utf8_lossy(value).trim().to_ascii_lowercase())
-    };
-    if matches!(status, 204 | 304) {
-        return response(b"");
-    }
-    if field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked")) {
-        return match dechunked(rest)? {
-            Some(body) => response(&body),
-            None if is_end => Err("the response body is not complete".to_owned()),
-            None => bounded(rest),
+
+    /// Reads a head; `false` if its end has not arrived.
+    fn read_head(&mut self) -> Result<bool, String> {
+        let found = find(&self.bytes[self.searched..], b"\r\n\r\n").map(|end| self.searched + end);
+        if MAX_HEAD_BYTES < found.unwrap_or(self.bytes.len()) {
+            return Err(format!("the response head has more than {MAX_HEAD_BYTES} bytes"));
+        }
+        let Some(end) = found else {
+            self.searched = self.bytes.len().saturating_sub(3);
+            return Ok(false);
         };
+        let head = head(&self.bytes[..end])?;
+        self.bytes.drain(..end + 4);
+        self.searched = 0;
+        if head.status / 100 == 1 {
+            self.interim += 1;
+            if MAX_INTERIM < self.interim {
+                return Err(format!("more than {MAX_INTERIM} interim responses, such as {}", head.status));
+            }
+        } else {
+            self.head = Some(head);
+        }
+        Ok(true)
     }
-    match field("content-length").map(|length| length.parse::<usize>()) {
-        Some(Err(_)) => Err("the response has an invalid Content-Length".to_owned()),
-        Some(Ok(length)) if length <= rest.len() => response(&rest[..length]),
-        Some(Ok(_)) if is_end => Err("the response body is not complete".to_owned()),
-        None if is_end => response(rest),
-        Some(Ok(_)) | None => bounded(rest),
+
+    /// Reads the chunks that have arrived; `true` after the last one.
+    fn read_chunks(&mut self) -> Result<bool, String> {
+        let mut at = 0;
+        let is_last = loop {
+            let rest = &self.bytes[at..];
+            let Some(end) = find(rest, b"\r\n") else {
+                break if MAX_CHUNK_LINE_BYTES < rest.len() {
+                    Err("the response has an invalid chunk".to_owned())
+                } else {
+                    Ok(false)
+                };
+            };
+            let size = String::from_utf8_lossy(&rest[..end]);
+            let size = size.split(';').next().unwrap_or_default().trim();
+            let Ok(size) = usize::from_str_radix(size, 16) else {
+                break Err("the response has an invalid chunk".to_owned());
+            };
+            let rest = &rest[end + 2..];
+            if size == 0 {
+                // Trailers are not read; their end is the end of the response.
+                break Ok(rest.starts_with(b"\r\n") || find(rest, b"\r\n\r\n").is_some());
+            }
+            if MAX_BODY_BYTES < self.chunks.len().saturating_add(size) {
+                break Err(format!("the response body has more than {MAX_BODY_BYTES} bytes"));
+            }
+            let Some(chunk) = rest.get(..size + 2) else { break Ok(false) };
+            self.chunks.extend_from_slice(&chunk[..size]);
+            at += end + 2 + size + 2;
+        };
+        self.bytes.drain(..at);
+        is_last
     }
 }
-
-fn bounded(rest: &[u8]) -> Result<Parsed, String> {
-    if MAX_BODY_BYTES < rest.len() {
-        Err("the response is too large".to_owned())
-    } else {
-        Ok(Parsed::Partial)
-    }
-}
-
-type Head = (u16, Vec<(String, Vec<u8>)>);
 
 fn head(bytes: &[u8]) -> Result<Head, String> {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -94,29 +168,27 @@ fn head(bytes: &[u8]) -> Result<Head, String> {
         let colon = line.iter().position(|byte| *byte == b':')?;
         Some((String::from_utf8_lossy(&line[..colon]).into_owned(), line[colon + 1..].trim_ascii().to_vec()))
     };
-    Ok((status, lines.filter_map(field).collect()))
-}
-
-/// Returns the body of a chunked response; `None` if its end has not arrived.
-fn dechunked(mut rest: &[u8]) -> Result<Option<Vec<u8>>, String> {
-    let mut body = Vec::new();
-    loop {
-        let Some(end) = find(rest, b"\r\n") else { return Ok(None) };
-        let size = String::from_utf8_lossy(&rest[..end]);
-        let size = size.split(';').next().unwrap_or_default().trim();
-        let size =
-            usize::from_str_radix(size, 16).map_err(|_| "the response has an invalid chunk".to_owned())?;
-        rest = &rest[end + 2..];
-        if size == 0 {
-            // Trailers are not read; their end is the end of the response.
-            let is_end = rest.starts_with(b"\r\n") || find(rest, b"\r\n\r\n").is_some();
-            return Ok(is_end.then_some(body));
-        }
-        let Some(chunk) = rest.get(..size) else { return Ok(None) };
-        body.extend_from_slice(chunk);
-        let Some(after) = rest.get(size + 2..) else { return Ok(None) };
-        rest = after;
+    let headers: Vec<(String, Vec<u8>)> = lines.filter_map(field).take(MAX_HEADERS + 1).collect();
+    if MAX_HEADERS < headers.len() {
+        return Err(format!("the response has more than {MAX_HEADERS} header lines"));
     }
+    let field = |name: &str| {
+        let mut found = headers.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| String::from_utf8_lossy(value).trim().to_ascii_lowercase())
+    };
+    let end = match field("content-length").map(|length| length.parse::<usize>()) {
+        _ if matches!(status, 204 | 304) => BodyEnd::Length(0),
+        _ if field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked")) => {
+            BodyEnd::LastChunk
+        }
+        Some(Err(_)) => return Err("the response has an invalid Content-Length".to_owned()),
+        Some(Ok(length)) if MAX_BODY_BYTES < length => {
+            return Err(format!("the response body has more than {MAX_BODY_BYTES} bytes"));
+        }
+        Some(Ok(length)) => BodyEnd::Length(length),
+        None => BodyEnd::Connection,
+    };
+    Ok(Head { status, headers, end })
 }
 
 fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
@@ -127,9 +199,13 @@ fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn parse(bytes: &[u8], is_end: bool) -> Result<Option<ProbeResponse>, String> {
+        ResponseParser { bytes: bytes.to_vec(), ..ResponseParser::default() }.advance(is_end)
+    }
+
     fn whole(text: &str, is_end: bool) -> (u16, String) {
         match parse(text.as_bytes(), is_end) {
-            Ok(Parsed::Whole(response)) => (response.status, String::from_utf8(response.body).unwrap()),
+            Ok(Some(response)) => (response.status, String::from_utf8(response.body).unwrap()),
             other => panic!("{other:?}"),
         }
     }
@@ -155,10 +231,52 @@ mod tests {
         let whole = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
         for end in 0..whole.len() {
             let part = &whole.as_bytes()[..end];
-            assert_eq!(parse(part, false), Ok(Parsed::Partial), "{end}");
+            assert_eq!(parse(part, false), Ok(None), "{end}");
             assert!(parse(part, true).is_err(), "{end}");
         }
         assert!(parse(b"SSH-2.0-x\r\n\r\n", false).is_err());
         assert!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", false).is_err());
+    }
+
+    #[test]
+    fn a_response_may_arrive_byte_by_byte() {
+        for text in [
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok",
+            "HTTP/1.1 201 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\nx: y\r\n\r\n",
+        ] {
+            let mut parser = ResponseParser::default();
+            let (last, before) = text.as_bytes().split_last().unwrap();
+            for byte in before {
+                parser.bytes.push(*byte);
+                assert_eq!(parser.advance(false), Ok(None));
+            }
+            parser.bytes.push(*last);
+            let response = parser.advance(false).unwrap().unwrap();
+            assert_eq!((response.status, &*response.body), (201, &b"ok"[..]));
+        }
+    }
+
+    #[test]
+    fn a_response_has_limits() {
+        let ok = "HTTP/1.1 200 OK\r\n";
+        let cases = [
+            ("HTTP/1.1 102 Processing\r\n\r\n".repeat(100_000), "more than 16 interim responses"),
+            (format!("{ok}{}\r\n", "a: b\r\n".repeat(1_000)), "more than 256 header lines"),
+            (format!("{ok}a: {}", "b".repeat(MAX_HEAD_BYTES)), "the response head has more than 65536 bytes"),
+            (
+                format!("{ok}Content-Length: 99999999999\r\n\r\n"),
+                "the response body has more than 4194304 bytes",
+            ),
+            (format!("{ok}\r\n{}", "x".repeat(MAX_BODY_BYTES + 1)), "the response body has more than"),
+            (
+                format!("{ok}Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n"),
+                "the response body has more",
+            ),
+            (format!("{ok}Transfer-Encoding: chunked\r\n\r\n{}", "1".repeat(5_000)), "an invalid chunk"),
+        ];
+        for (text, why) in cases {
+            let error = parse(text.as_bytes(), false).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

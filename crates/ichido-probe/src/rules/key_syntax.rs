@@ -13,21 +13,22 @@ fn says_nothing(profile: Profile) -> NotApplicable {
 }
 
 pub(super) fn missing_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
-    Ok(vec![Step::Send(kit.plain("a request without a key", 1))])
+    Ok(vec![kit.control(), Step::Send(kit.plain("a request without a key", 1))])
 }
 
 pub(super) fn missing(seen: &Seen<'_>) -> Judged<String> {
-    let response = seen.response(0)?;
+    seen.control()?;
+    let response = seen.response(1)?;
     match seen.profile {
         Profile::Stripe if response.is_success() => {
-            seen.effects_are(1, 1)?;
+            seen.effects_are(2, 2)?;
             Ok(with_effects(seen, "a request without a key runs"))
         }
         Profile::Stripe => not_applicable(format!("keys are required here: {}", shown(response))),
         Profile::Ietf if response.is_success() => not_applicable("keys are optional here"),
         _ if response.status == 400 => {
-            seen.effects_are(0, 0)?;
-            Ok(with_effects(seen, "400"))
+            seen.effects_are(1, 1)?;
+            Ok(with_effects(seen, "400, and with a key it runs"))
         }
         _ => fail(format!("a request without a key got {}, not 400", shown(response))),
     }
@@ -51,11 +52,12 @@ pub(super) fn invalid_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
         keys.push(("a key of 256 characters", format!("{:k<256}", kit.key(4)).into_bytes()));
     }
     let send = |(number, (purpose, key))| Step::Send(kit.with_key(purpose, number, key));
-    Ok(keys.into_iter().enumerate().map(send).collect())
+    Ok([kit.control()].into_iter().chain((1..).zip(keys).map(send)).collect())
 }
 
 pub(super) fn invalid(seen: &Seen<'_>) -> Judged<String> {
-    for index in 0..seen.exchanges.len() {
+    seen.control()?;
+    for index in 1..seen.exchanges.len() {
         // A server may also close the connection: bytes like these are not HTTP.
         let Some(status) = seen.status(index)? else { continue };
         // The draft names no status.
@@ -66,8 +68,8 @@ pub(super) fn invalid(seen: &Seen<'_>) -> Judged<String> {
             return fail(format!("{purpose} got {}, not {expected}", shown(response)));
         }
     }
-    seen.effects_are(0, 0)?;
-    Ok(with_effects(seen, "all are refused"))
+    seen.effects_are(1, 1)?;
+    Ok(with_effects(seen, "all are refused, and a valid one runs"))
 }
 
 pub(super) fn quoted_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
@@ -75,19 +77,20 @@ pub(super) fn quoted_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
     let bare = || Step::Send(kit.with_key("the bare key", 1, kit.key(1)));
     match kit.target.profile {
         Profile::Ichido => Ok(vec![bare(), quoted()]),
-        Profile::Ietf => Ok(vec![bare()]),
+        Profile::Ietf => Ok(vec![kit.control(), bare()]),
         profile => Err(says_nothing(profile)),
     }
 }
 
 pub(super) fn quoted(seen: &Seen<'_>) -> Judged<String> {
     if seen.profile == Profile::Ietf {
-        let response = seen.response(0)?;
+        seen.control()?;
+        let response = seen.response(1)?;
         if response.status != 400 {
             return fail(format!("a bare key got {}, not 400", shown(response)));
         }
-        seen.effects_are(0, 0)?;
-        return Ok(with_effects(seen, "a bare key is refused"));
+        seen.effects_are(1, 1)?;
+        return Ok(with_effects(seen, "a bare key is refused, and a quoted one runs"));
     }
     same_key(seen, "the quoted key")
 }
@@ -110,13 +113,14 @@ pub(super) fn two_lines_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable>
         request.headers.extend(line);
         Step::Send(request)
     };
-    Ok(vec![two("the same key in two lines", 1, 1), two("two keys in two lines", 2, 3)])
+    Ok(vec![kit.control(), two("the same key in two lines", 1, 1), two("two keys in two lines", 2, 3)])
 }
 
 pub(super) fn two_lines(seen: &Seen<'_>) -> Judged<String> {
     let may_run = matches!(seen.profile, Profile::Stripe | Profile::Acp);
+    seen.control()?;
     let mut ran = 0;
-    for index in 0..2 {
+    for index in 1..3 {
         let response = seen.response(index)?;
         match response.status {
             400 => (),
@@ -126,8 +130,8 @@ pub(super) fn two_lines(seen: &Seen<'_>) -> Judged<String> {
             }
         }
     }
-    seen.effects_are(ran, ran)?;
-    Ok(with_effects(seen, if ran == 0 { "both are refused" } else { "one line counts" }))
+    seen.effects_are(1 + ran, 1 + ran)?;
+    Ok(with_effects(seen, if ran == 0 { "both are refused, and one line runs" } else { "one line counts" }))
 }
 
 pub(super) fn parameter_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {

@@ -3,8 +3,8 @@
 use ichido_core::ledger::Profile;
 
 use super::with_effects;
-use crate::exchange::Step;
-use crate::json::respelled;
+use crate::exchange::{ProbeRequest, Step};
+use crate::json::{respelled, two_spellings};
 use crate::kit::{Kit, NotApplicable};
 use crate::seen::{Judged, Seen, fail, is_echoed, is_same, shown};
 
@@ -63,20 +63,50 @@ pub(super) fn many(seen: &Seen<'_>) -> Judged<String> {
 
 pub(super) fn other_spelling_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
     let other = respelled(&kit.body(1)).ok_or("the body is not a JSON object")?;
-    let mut again = kit.keyed("the same JSON in another spelling", 1);
-    again.body = other.into_bytes();
-    Ok(vec![Step::Send(kit.keyed("the first request", 1)), Step::Send(again)])
+    let with_body = |purpose, number, body: String| {
+        Step::Send(ProbeRequest { body: body.into_bytes(), ..kit.keyed(purpose, number) })
+    };
+    let mut steps = vec![
+        Step::Send(kit.keyed("the first request", 1)),
+        with_body("the same JSON in another spelling", 1, other),
+    ];
+    if let Some((integer, decimal)) = two_spellings(&kit.body(2)) {
+        steps.push(with_body("a number like 1.0", 2, decimal));
+        steps.push(with_body("the same number like 1", 2, integer));
+    }
+    Ok(steps)
 }
 
 // SPEC C9.
 pub(super) fn other_spelling(seen: &Seen<'_>) -> Judged<String> {
-    let (first, again) = (seen.accepted(0)?, seen.response(1)?);
-    seen.effects_are(1, 1)?;
-    if seen.profile == Profile::Ietf && again.status == seen.profile.numbers().mismatch_status {
-        return Ok(with_effects(seen, "bodies are compared by their bytes"));
+    seen.accepted(0)?;
+    let has_pair = 2 < seen.exchanges.len();
+    // Some APIs take no decimal point where they expect an integer.
+    let is_taken = has_pair && seen.response(2)?.is_success();
+    // A refused decimal may block its key.
+    seen.effects_are(1 + u64::from(is_taken), 1 + u64::from(has_pair))?;
+    let mut evidence = format!("bodies are compared by their {}", compared_by(seen, 0)?);
+    if is_taken {
+        evidence.push_str(", 1 and 1.0 by their ");
+        evidence.push_str(compared_by(seen, 2)?);
     }
-    is_same(first, again, "the same JSON in another spelling")?;
-    Ok(with_effects(seen, "bodies are compared by their meaning"))
+    Ok(with_effects(seen, &evidence))
+}
+
+/// Says how the two spellings from `index` on were compared.
+fn compared_by(seen: &Seen<'_>, index: usize) -> Judged<&'static str> {
+    let (first, again) = (seen.accepted(index)?, seen.response(index + 1)?);
+    let may_differ = match seen.profile {
+        Profile::Ietf => true,
+        // Stripe compares parameters, which are texts.
+        Profile::Stripe => index == 2,
+        Profile::Ichido | Profile::Acp => false,
+    };
+    if may_differ && again.status == seen.profile.numbers().mismatch_status {
+        return Ok("bytes");
+    }
+    is_same(first, again, seen.request(index + 1)?.purpose)?;
+    Ok("meaning")
 }
 
 /// Fields that belong to the outcome.
@@ -113,4 +143,28 @@ pub(super) fn headers(seen: &Seen<'_>) -> Judged<String> {
         return fail("the retry sets a cookie again");
     }
     Ok(format!("the same status, {}", repeated.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::tests::{exchange, judged_as};
+    use crate::seen::Verdict;
+
+    #[test]
+    fn spellings_of_a_number_are_compared_as_the_profile_says() {
+        for (profile, is_kept) in Profile::ALL.into_iter().zip([false, true, true, false]) {
+            let refused = exchange(profile.numbers().mismatch_status, "another body");
+            let first = exchange(201, "1");
+            let exchanges = [first.clone(), first.clone(), exchange(201, "2"), refused.clone()];
+            let verdict = judged_as(profile, other_spelling, &exchanges, 2);
+            assert_eq!(matches!(verdict, Verdict::Pass(_)), is_kept, "{profile}: {verdict:?}");
+            let alike = [first.clone(), first.clone(), exchange(201, "2"), exchange(201, "2")];
+            let verdict = judged_as(profile, other_spelling, &alike, 2);
+            assert!(matches!(verdict, Verdict::Pass(_)), "{profile}: {verdict:?}");
+            let invalid = [first.clone(), first, exchange(400, "an integer, please"), refused];
+            let verdict = judged_as(profile, other_spelling, &invalid, 1);
+            assert!(matches!(verdict, Verdict::Pass(_)), "{profile}: {verdict:?}");
+        }
+    }
 }

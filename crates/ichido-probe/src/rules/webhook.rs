@@ -1,5 +1,6 @@
 //! Rules about a consumer of webhooks, as Standard Webhooks defines it.
 
+use super::in_flight::met;
 use super::with_effects;
 use crate::exchange::{ProbeRequest, Step};
 use crate::kit::{Kit, NotApplicable};
@@ -9,6 +10,11 @@ use crate::seen::{Judged, Seen, fail, not_applicable, shown};
 const OUT_OF_TIME_SECS: i64 = 30 * 60;
 /// How many deliveries are released together.
 const TOGETHER: usize = 10;
+
+/// A valid delivery: a refusal says something only if such a one is accepted.
+fn control(kit: &Kit<'_>) -> Step {
+    Step::Send(kit.delivery("the control, a valid delivery", 9, 0))
+}
 
 /// Fails unless the consumer takes the delivery.
 fn is_taken(seen: &Seen<'_>, index: usize) -> Judged<()> {
@@ -54,6 +60,7 @@ pub(super) fn forged_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
     let mut other = kit.delivery("a delivery with another signature", 3, 0);
     other.set("webhook-signature", "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
     Ok(vec![
+        control(kit),
         Step::Send(without(kit.delivery("a delivery without a signature", 1, 0))),
         Step::Send(changed),
         Step::Send(other),
@@ -61,22 +68,25 @@ pub(super) fn forged_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
 }
 
 pub(super) fn forged(seen: &Seen<'_>) -> Judged<String> {
-    (0..3).try_for_each(|index| is_refused(seen, index))?;
-    seen.effects_are(0, 0)?;
-    Ok(with_effects(seen, "all are refused"))
+    is_taken_at_all(seen, 0)?;
+    (1..4).try_for_each(|index| is_refused(seen, index))?;
+    seen.effects_are(1, 1)?;
+    Ok(with_effects(seen, "all are refused, and a signed one is accepted"))
 }
 
 pub(super) fn out_of_time_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
     Ok(vec![
+        control(kit),
         Step::Send(kit.delivery("a delivery signed 30 minutes ago", 1, OUT_OF_TIME_SECS)),
         Step::Send(kit.delivery("a delivery signed 30 minutes ahead", 2, -OUT_OF_TIME_SECS)),
     ])
 }
 
 pub(super) fn out_of_time(seen: &Seen<'_>) -> Judged<String> {
-    (0..2).try_for_each(|index| is_refused(seen, index))?;
-    seen.effects_are(0, 0)?;
-    Ok(with_effects(seen, "both are refused"))
+    is_taken_at_all(seen, 0)?;
+    (1..3).try_for_each(|index| is_refused(seen, index))?;
+    seen.effects_are(1, 1)?;
+    Ok(with_effects(seen, "both are refused, and one in time is accepted"))
 }
 
 pub(super) fn repeated_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {
@@ -99,9 +109,11 @@ pub(super) fn together_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> 
 }
 
 pub(super) fn together(seen: &Seen<'_>) -> Judged<String> {
-    is_taken_at_all(seen, seen.exchanges.len().saturating_sub(1))?;
+    let last = seen.exchanges.len().saturating_sub(1);
+    is_taken_at_all(seen, last)?;
     seen.effects_are(1, 1)?;
-    Ok(with_effects(seen, "10 deliveries at once"))
+    let met = met(&seen.exchanges[..last])?;
+    Ok(with_effects(seen, &format!("{met} deliveries at once")))
 }
 
 pub(super) fn reordered_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplicable> {

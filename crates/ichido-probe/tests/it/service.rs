@@ -42,6 +42,14 @@ pub(crate) enum Mood {
     Silent,
     /// An effect is counted some time after it.
     CountsLate,
+    /// It knows no caller.
+    Refuses,
+    /// Others use it: each count is one more than the last.
+    CountsOthers,
+    /// Somebody deletes what it counts: each count is one less.
+    Forgets,
+    /// It closes a connection that is not the only one.
+    ServesOne,
 }
 
 #[derive(Default)]
@@ -51,6 +59,7 @@ struct State {
     /// All requests over HTTP/1.1.
     arrived: usize,
     over_http2: usize,
+    counts: usize,
     events: HashMap<String, i64>,
     latest: HashMap<String, i64>,
     number: i64,
@@ -195,12 +204,20 @@ impl Service {
             drop(stream.write_all(&Answer::problem(503, "busy").bytes()).await);
             return;
         }
+        let is_control = request.line.contains(" /control/");
+        if self.mood == Mood::Refuses && !is_control && request.line.starts_with("POST ") {
+            drop(stream.write_all(&Answer::problem(401, "who are you?").bytes()).await);
+            return;
+        }
+        if self.mood == Mood::ServesOne && !is_control && 1 < self.state().connections {
+            return;
+        }
         let Some(answer) = self.answer(&request, Some(stream)).await else { return };
         if self.mood == Mood::Silent && answer.status == 201 && self.state().arrived.is_multiple_of(5) {
             return;
         }
         // The command's own connection survives.
-        if crashes != self.state().crashes && !request.line.contains(" /control/") {
+        if crashes != self.state().crashes && !is_control {
             return;
         }
         let bytes = answer.bytes();
@@ -294,6 +311,12 @@ impl Service {
                 let counted =
                     |effects: &Vec<Instant>| effects.iter().filter(|at| late <= at.elapsed()).count();
                 let total = self.state().effects.get(of).map_or(0, counted);
+                self.state().counts += 1;
+                let total = match self.mood {
+                    Mood::CountsOthers => total + self.state().counts,
+                    Mood::Forgets => 1_000_000 - 1_000 * self.state().counts,
+                    _ => total,
+                };
                 Some(Answer::json(200, &json!({ "total": total })))
             }
             ("POST", "/control/crash") => Some(self.crash()),
@@ -414,6 +437,10 @@ impl Service {
             && let Some(number) = value["qty"].as_f64()
         {
             value["qty"] = number.into();
+        }
+        // 1.0 is 1.
+        if value["qty"].is_f64() && value["qty"].as_f64() == Some(1.0) {
+            value["qty"] = 1.into();
         }
         Some(match self.broken {
             "ICH-P13" => String::from_utf8_lossy(&request.body).into_owned(),

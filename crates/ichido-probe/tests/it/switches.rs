@@ -27,7 +27,7 @@ fn line(name: &str, value: &str) -> (String, String) {
 }
 
 /// All that the probe can know about the service.
-fn target(service: &Service) -> Target {
+pub(crate) fn target(service: &Service) -> Target {
     let url = HttpUrl::parse(&format!("http://{}/", service.address)).unwrap();
     let command = |command: Command| {
         let url = format!("http://{}/control/{command}", service.address);
@@ -217,4 +217,78 @@ async fn http2_that_is_asked_for_must_be_spoken() {
     let target = Target { url, is_http2: true, ..target(&Service::start("").await) };
     let error = run(&target, BOUNDS, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap_err();
     assert!(error.to_string().contains("does not speak HTTP/2"), "{error}");
+}
+
+fn of_rule<'a>(report: &'a Report, id: &str) -> &'a Verdict {
+    &report.findings.iter().find(|finding| finding.rule.id == id).unwrap().verdict
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_concluded_where_every_request_is_refused() {
+    let service = Service::start_in(Mood::Refuses, "").await;
+    let (api, consumer) = (probe(&target(&service)).await, probe(&consumer(&service)).await);
+    assert_eq!((failed(&api), api.totals().passed), (vec![], 0), "{:#?}", not_passed(&api));
+    // That it refuses a valid delivery is a fault of a consumer.
+    let failed: Vec<_> = failed(&consumer).into_iter().map(|(id, _)| id).collect();
+    assert_eq!((failed, consumer.totals().passed), (vec!["ICH-W01"], 0), "{:#?}", not_passed(&consumer));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_did_not_happen_is_unverified() {
+    let service = Service::start("").await;
+    let mut idle = target(&service);
+    for (_, (name, _)) in &mut idle.provoke {
+        "X-Unknown".clone_into(name);
+    }
+    for (command, line) in &mut idle.commands {
+        if *command == Command::Crash {
+            "true".clone_into(line);
+        }
+    }
+    let report = probe(&idle).await;
+    assert_eq!(failed(&report), []);
+    for (id, why) in [
+        ("ICH-P09", "--provoke slow did not slow it down"),
+        ("ICH-P11", "--provoke slow did not slow it down"),
+        ("ICH-P26", "--provoke outlast did not slow it down"),
+    ] {
+        let verdict = of_rule(&report, id);
+        assert!(matches!(verdict, Verdict::Unverified(text) if text.contains(why)), "{id}: {verdict:?}");
+    }
+    for id in ["ICH-P23", "ICH-P24", "ICH-P25", "ICH-P29"] {
+        let verdict = of_rule(&report, id);
+        assert!(
+            matches!(verdict, Verdict::NotApplicable(why) if why.contains("--provoke")),
+            "{id}: {verdict:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_race_that_one_request_survives_is_unverified() {
+    let service = Service::start_in(Mood::ServesOne, "").await;
+    let bare = Target { provoke: Vec::new(), commands: Vec::new(), ..target(&service) };
+    let (api, consumer) = (probe(&bare).await, probe(&consumer(&service)).await);
+    for verdict in [of_rule(&api, "ICH-P08"), of_rule(&consumer, "ICH-W05")] {
+        let why = "requests released together, ";
+        assert!(matches!(verdict, Verdict::Unverified(text) if text.contains(why)), "{verdict:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_counter_that_others_move_is_not_believed() {
+    for (mood, why) in [(Mood::CountsOthers, "the requests of others"), (Mood::Forgets, "it fell from")] {
+        let service = Service::start_in(mood, "").await;
+        let bare = Target { provoke: Vec::new(), commands: Vec::new(), ..target(&service) };
+        let report = probe(&bare).await;
+        assert_eq!(failed(&report), []);
+        for finding in report.findings.iter().filter(|finding| finding.rule.counts_effects) {
+            match &finding.verdict {
+                Verdict::Unverified(text) => assert!(text.contains(why), "{}: {text}", finding.rule.id),
+                verdict => {
+                    assert!(matches!(verdict, Verdict::NotApplicable(_)), "{}: {verdict:?}", finding.rule.id);
+                }
+            }
+        }
+    }
 }
