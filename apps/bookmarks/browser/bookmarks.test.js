@@ -62,6 +62,24 @@ test('a failed summary is a saved link, says why on demand, and a retry fixes it
   assert.equal(done.text, 'A fox jumped.');
 }));
 
+test('what the model refuses, and a quota that is used up, are said in both languages', onBoth({ llm: true }, async (stage) => {
+  const page = await stage.signedIn();
+  const reasons = [
+    ['invalid', /^Saved, no summary\. The summariser could not accept this page\.$/, /要約サービスがこのページを受け付けませんでした。$/],
+    ['spend_limit', /^Saved, no summary\. The quota of the summariser is used up\.$/, /要約サービスの利用枠を使い切りました。$/],
+  ];
+  for (const [fault, english, japanese] of reasons) {
+    await stage.script({ rules: [{ do: { fail: fault } }] });
+    await save(page, stage.site.put(`/${fault}`, story(fault)));
+    await untilRows(page, 'failed', (found) => found[0]?.title === fault && found[0].state === 'failed');
+    await page.click('#list > li:first-child .unfold');
+    await untilRows(page, fault, (found) => english.test(found[0].text));
+    await page.click('#language');
+    await untilRows(page, `${fault}, in Japanese`, (found) => japanese.test(found[0].text));
+    await page.click('#language');
+  }
+}));
+
 test('two tabs show the same rows and send once', onBoth({}, async (stage) => {
   const [one, url] = [await stage.signedIn(), stage.site.put('/fox', story('The fox'))];
   const other = await stage.tab();

@@ -101,7 +101,8 @@ function isOver(error) {
 /** The server cannot be reached: a save that was just pressed waits. */
 function away() {
   isReached = false;
-  if (pressed.size > 0) announce(words().savedLater);
+  // A search shows what it found instead.
+  if (pressed.size > 0 && wantedSearch() === '') announce(words().savedLater);
 }
 
 /** The server did not respond to a read: the bar says so, and the page asks again soon. */
@@ -314,6 +315,8 @@ function searchFor(q) {
   clearTimeout(typing);
   rememberSearch(wantedSearch());
   shelf.pinned = null;
+  // The count of what is found takes the place of an earlier result.
+  announce('');
   scrollTo({ top: 0 });
   void look();
   // Offline, the result is here at once.

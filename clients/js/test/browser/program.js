@@ -29,6 +29,8 @@ const LEAN = [
   '--disable-sync',
   '--mute-audio',
   '--password-store=basic',
+  // Without a screen, a browser has no mouse: here it hovers, and its pointer is fine. A context with `hasTouch` has a finger instead.
+  '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
 ];
 /** How often a condition is checked, and for how long: generous, for a busy machine. */
 const LOOK_EVERY_MS = 50;
