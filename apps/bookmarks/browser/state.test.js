@@ -47,6 +47,12 @@ test('a save that waits has the title that the page had', () => {
   assert.deepEqual([titled.title, bare.title], ['A page: with words', 'a.example/日']);
 });
 
+test('characters that reorder text are never shown', () => {
+  const title = 'A \u202egpj.exe\u2066';
+  const seen = items([bookmark({ title })], [entry({ intent: intentOf('https://a.example/', 'share', title) })], SEEN);
+  assert.deepEqual(seen.map((item) => item.title), ['A gpj.exe', 'A gpj.exe']);
+});
+
 test('new bookmarks on the first page push none out of the list', () => {
   const shelf = new Shelf([]);
   const at = (minute) => bookmark({ id: `b${minute}`, created_at: new Date(Date.UTC(2026, 10, 17, 0, minute)).toISOString() });

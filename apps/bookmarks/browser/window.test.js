@@ -33,6 +33,41 @@ test('one press of the bookmarklet saves the page with its title, and the window
   assert.deepEqual([saved.url, saved.created_from, saved.title], [url, 'bookmarklet', 'My private dashboard']);
 });
 
+test('the bookmarklet says what works at its address', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const here = await stage.signedIn();
+  assert.match(await here.textContent('#bookmarklet-how'), /saves the page you are on, in the browsers of this computer only/);
+  assert.ok(await here.isHidden('#menu .not-secure'));
+  // As on another machine without TLS.
+  await stage.context.addInitScript(() => {
+    Object.defineProperty(Crypto.prototype, 'subtle', { get: () => undefined });
+    Object.defineProperty(globalThis, 'isSecureContext', { value: false });
+  });
+  const plain = await stage.tab();
+  await plain.click('#open-menu');
+  for (const [how, not] of [
+    [/opens a small window; press Save in it/, /does not open offline/],
+    [/「保存」を押します/, /オフラインで開いたり/],
+  ]) {
+    assert.match(await plain.textContent('#bookmarklet-how'), how);
+    assert.match(await plain.textContent('#menu .not-secure'), not);
+    assert.ok(await plain.isVisible('#menu .not-secure'));
+    await plain.click('#menu .close');
+    await plain.click('#language');
+    await plain.click('#open-menu');
+  }
+  const bookmarklet = decodeURI(await plain.getAttribute('#menu .bookmarklet', 'href'));
+  const page = await stage.context.newPage();
+  await page.goto(stage.site.put('/fox', story('The fox')));
+  const opened = stage.context.waitForEvent('page');
+  await page.evaluate(bookmarklet.slice('javascript:'.length));
+  const window = await opened;
+  await window.waitForSelector('#go:enabled');
+  assert.deepEqual(await stage.bookmarks(), [], 'it waits for the press');
+  await window.click('#go');
+  await until('it is saved', async () => (await stage.bookmarks()).length === 1);
+});
+
 test('what the bookmarklet saved can be undone in its window, what was there before cannot', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   await stage.signedIn();
@@ -77,7 +112,7 @@ test('the page of the Share menu saves on a press, after signing in if necessary
   const stage = await Stage.start(t, 'sqlite');
   const url = stage.site.put('/fox', story('The fox'));
   const page = await stage.context.newPage();
-  const shared = `/save?title=The+fox&text=${encodeURIComponent(`見て「${url}」。`)}`;
+  const shared = `/save?title=%E2%80%AEThe+fox&text=${encodeURIComponent(`見て「${url}」。`)}`;
   await page.goto(stage.url + shared);
   await page.waitForURL(/sign-in/);
   await page.fill('#token', 'bm_wrong');
@@ -87,7 +122,7 @@ test('the page of the Share menu saves on a press, after signing in if necessary
   await page.click('#sign-in button');
   await page.waitForURL(stage.url + shared);
   await ready(page);
-  assert.equal(await page.textContent('#host'), url);
+  assert.deepEqual([await page.title(), await page.textContent('#title'), await page.textContent('#host')], ['Save this page', 'The fox', url]);
   assert.deepEqual(await stage.bookmarks(), []);
   await page.click('#go');
   await said(page, /^Saved/);

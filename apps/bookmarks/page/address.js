@@ -63,10 +63,13 @@ export function readAddress(text) {
 /** Characters that reorder the text around them. */
 const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
+/** Returns a foreign text without the characters that reorder what is around it. @param {string} text */
+export const inOrder = (text) => text.replace(BIDI, '');
+
 /** Returns an address as people read it: `日本語`, not `%E6%97%A5…`. @param {string} url */
 export function readable(url) {
   try {
-    return decodeURI(url).replace(BIDI, '');
+    return inOrder(decodeURI(url));
   } catch {
     return url;
   }

@@ -2,6 +2,7 @@
 // The person who is signed in in this browser, and the copy of their list that lets the page open offline.
 
 import { Queue } from './ichido/ichido.js';
+import { inOrder } from './address.js';
 import { actAs, me, SignedOut } from './api.js';
 import { QUEUE } from './saves.js';
 
@@ -28,7 +29,7 @@ function kept(name) {
  */
 export async function whoIsHere() {
   try {
-    const person = await me();
+    const person = shown(await me());
     // Another person was signed in here and may not have signed out.
     if (kept(PERSON)?.id !== person.id) await forget();
     localStorage.setItem(PERSON, JSON.stringify(person));
@@ -39,9 +40,12 @@ export async function whoIsHere() {
     const person = kept(PERSON);
     const isOne = typeof person?.id === 'string' && typeof person?.name === 'string';
     if (isOne) actAs(person);
-    return { person: isOne ? person : null, isReached: false };
+    return { person: isOne ? shown(person) : null, isReached: false };
   }
 }
+
+/** A name from outside, as it can be shown. @param {Person} person @returns {Person} */
+const shown = ({ id, name }) => ({ id, name: inOrder(name) });
 
 let isReloading = false;
 

@@ -4,7 +4,7 @@
 // Guarantee: a window that another site opens saves nothing without a press. The bookmarklet's window saves at once, because it has the
 // person's code (bookmarklet.js), and says what it saved, with an undo. The page of the Share menu saves on a press.
 
-import { readAddress, addressIn, readable } from './address.js';
+import { addressIn, inOrder, readAddress, readable } from './address.js';
 import { remove } from './api.js';
 import { codeOf } from './bookmarklet.js';
 import { forget, watchPerson, whoIsHere } from './person.js';
@@ -28,7 +28,7 @@ const given = new URLSearchParams(location.search);
 const inText = addressIn(given.get('text') ?? '') || addressIn(given.get('title') ?? '');
 const { url: address } = readAddress(given.get('url') || inText);
 const from = given.get('from') === 'bookmarklet' ? 'bookmarklet' : 'share';
-const title = given.get('title') ?? '';
+const title = inOrder(given.get('title') ?? '').trim();
 const go = /** @type {HTMLButtonElement} */ (at('go'));
 let unheed = () => {};
 
@@ -148,6 +148,7 @@ async function isOurs(person) {
 
 async function start() {
   speak(document);
+  document.title = words().saveThis;
   at('title').textContent = title;
   at('title').hidden = title === '';
   at('host').textContent = address === null ? '' : readable(address);

@@ -1,7 +1,7 @@
 // @ts-check
 // Computes the rows from the server's bookmarks and the saves that wait on this device. Pure: no clock, no network, no document.
 
-import { shortOf } from './address.js';
+import { inOrder, shortOf } from './address.js';
 import { textHas } from './find.js';
 
 /** @typedef {import('./api.js').Bookmark} Bookmark */
@@ -93,7 +93,7 @@ function ofEntry(entry, isOnline) {
     from: 'entry',
     id: String(entry.id),
     url,
-    title: title || shortOf(url),
+    title: inOrder(title) || shortOf(url),
     icon: null,
     tags: [],
     isPinned: false,
@@ -145,7 +145,7 @@ function ofBookmark(bookmark, pinned) {
     from: 'bookmark',
     id: bookmark.id,
     url: bookmark.url,
-    title: bookmark.title || shortOf(bookmark.url),
+    title: inOrder(bookmark.title ?? '') || shortOf(bookmark.url),
     icon: bookmark.icon ?? null,
     tags: bookmark.tags ?? [],
     isPinned: pinned !== null,
