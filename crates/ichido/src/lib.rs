@@ -1,8 +1,8 @@
 //! Ichido as a library: makes a service's state-changing work take effect once.
 //!
 //! Guarantee: a request that is sent again, however often and by any hop on its way, has one effect and one outcome, as far
-//! as the effect can be known. An unknown effect is never guessed. [`ichido_core`] holds the rules, [`ichido_store`] the
-//! ledger and the outbox.
+//! as the effect can be known. An unknown effect is never guessed. This crate re-exports what an application names of its
+//! parts: the modules of the rules, such as [`retry`] and [`lifecycle`], and the ledger and the outbox as [`store`].
 //!
 //! Start at [`Ichido`], your database with Ichido's tables: it enqueues messages ([`message::Message`]) in your transactions,
 //! and its `worker` delivers them (feature `worker`, on by default); or at `once`, the layer for endpoints (feature `once`,
@@ -21,6 +21,8 @@ pub mod client;
     allow(dead_code, unreachable_pub, reason = "the layer needs our own clock alone")
 )]
 mod clock;
+#[cfg(any(feature = "once", feature = "worker"))]
+mod counters;
 #[cfg(feature = "worker")]
 pub mod dead_letters;
 #[cfg(feature = "worker")]
@@ -43,8 +45,6 @@ mod open_transaction;
 pub mod prelude;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
-#[cfg(any(feature = "once", feature = "worker"))]
-mod series;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "worker")]
@@ -62,3 +62,11 @@ pub use errors::BuildErrors;
 pub use handler_tx::{Pool, Tx, TxError, TxGuard};
 #[cfg(feature = "worker")]
 pub use transaction::Transaction;
+
+// The types of the interface that the parts define.
+// Spec: H4.
+pub use ichido_core::{
+    alert, audit, digest, failure_group, fence, fingerprint, hops, json, key, ledger, lifecycle, pace, retry,
+    series, settings, time, verdict,
+};
+pub use ichido_store as store;

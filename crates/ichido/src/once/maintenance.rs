@@ -20,8 +20,8 @@ use ichido_store::node::SingletonTask;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::counters;
 use crate::key_seals::KeySealer;
-use crate::series;
 use crate::unknown_outcomes;
 
 /// The time between runs, on average.
@@ -143,7 +143,7 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Ma
     if store.nodes().claim_task(SingletonTask::Ledger, node, ELECTED_FOR).await? {
         forgotten += in_batches(|| store.keys().sweep(MAX_ROWS)).await?;
         forgotten += in_batches(|| store.messages().sweep_contents(MAX_ROWS)).await?;
-        series::maintain(store).await?;
+        counters::maintain(store).await?;
     }
     let unknown = unknown_outcomes::report(store, store.now().await?).await?;
     let unknown = unknown.iter().map(|found| found.count).sum();

@@ -17,8 +17,8 @@ use ichido_store::rescue::UnservedQueue;
 use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics;
 use super::node::WorkerNode;
+use crate::counters;
 use crate::key_seals::KeySealer;
-use crate::series;
 
 /// The time between rounds.
 const RUN_EVERY: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ impl PeriodicTask for SingletonTasks {
                 store.messages().sweep_contents(BATCH_SIZE)
             })
             .await;
-            ok_or_log("failed to roll up or delete old counters", series::maintain(store).await);
+            ok_or_log("failed to roll up or delete old counters", counters::maintain(store).await);
         }
         if node.has(SingletonTask::Outbox).await {
             in_batches("failed to fold counts", || store.queues().fold_counts(BATCH_SIZE)).await;
