@@ -25,6 +25,9 @@ pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: Caller
     /// Refused if the caller's tables would be looked for among Ichido's.
     fn connect(url: &str, max_connections: u32) -> StoreFuture<'_, Pool<Self>>;
 
+    /// Fails if the tables of a pool's user would be looked for among Ichido's.
+    fn check_schema(pool: &Pool<Self>) -> StoreFuture<'_, ()>;
+
     /// Begins a transaction that may read and then write, enqueue messages and settle keys.
     ///
     /// On SQLite it takes the write lock at once, and its commit is synced to the disk (see
@@ -62,11 +65,19 @@ impl StoreDatabase for Postgres {
             let unavailable = |error| StoreError::Unavailable(redact(error));
             let pool = PgPoolOptions::new().max_connections(max_connections);
             let pool = pool.connect_with(options).await.map_err(unavailable)?;
+            Self::check_schema(&pool).await?;
+            Ok(pool)
+        })
+    }
+
+    fn check_schema(pool: &Pool<Self>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
             let is_ours = sqlx::query_scalar(include_str!("postgres/sql/caller_schema.sql"));
-            if is_ours.fetch_one(&pool).await.map_err(unavailable)? {
+            let is_ours = is_ours.fetch_one(pool).await;
+            if is_ours.map_err(|error| StoreError::Unavailable(redact(error)))? {
                 return Err(StoreError::Address(IN_OUR_SCHEMA));
             }
-            Ok(pool)
+            Ok(())
         })
     }
 
@@ -105,6 +116,11 @@ impl StoreDatabase for Sqlite {
             );
             pool.connect_with(options).await.map_err(StoreError::Unavailable)
         })
+    }
+
+    /// SQLite has no schemas: the names of Ichido's tables have a prefix.
+    fn check_schema(_: &Pool<Self>) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     fn begin(pool: &Pool<Self>) -> StoreFuture<'_, Transaction<'static, Self>> {

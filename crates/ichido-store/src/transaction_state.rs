@@ -12,6 +12,8 @@ pub enum TransactionState {
     Open,
     /// It can only be rolled back: a statement failed, or the connection broke.
     Failed,
+    /// It can only be rolled back: a call that enqueued many messages failed, and some of them may be in it.
+    Partial,
     /// A statement of its user's, such as `COMMIT`, has ended it, or the database itself.
     Ended,
 }
@@ -22,6 +24,9 @@ impl TransactionState {
         let why = match self {
             Self::Open => return Ok(()),
             Self::Failed => "a statement of the transaction failed, so it can only be rolled back",
+            Self::Partial => {
+                "a call enqueued only some of its messages, so the transaction can only be rolled back"
+            }
             Self::Ended => {
                 "the transaction has ended before its commit: by a COMMIT or ROLLBACK statement, a full disk or an I/O error"
             }

@@ -23,6 +23,7 @@ use ichido_store::message::QueueName;
 use ichido_store::message::{Enqueued, NewMessage, Settlement, StepResult};
 use ichido_store::{Begun, Store, StoreDatabase};
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool};
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
@@ -49,9 +50,21 @@ pub enum Pool {
     Sqlite(SqlitePool),
 }
 
-#[cfg(feature = "once")]
 impl Pool {
+    /// Warns in the background if tables of its user would be taken for Ichido's.
+    pub(crate) fn warn_of_our_schema(&self) {
+        let (Self::Postgres(pool), Ok(runtime)) = (self, Handle::try_current()) else { return };
+        let pool = pool.clone();
+        runtime.spawn(async move {
+            // Whatever else is wrong with it appears at its first use.
+            if let Err(StoreError::Address(why)) = Postgres::check_schema(&pool).await {
+                tracing::warn!(why, "tables of this pool would be taken for Ichido's");
+            }
+        });
+    }
+
     /// Returns whether it leads to the store's database.
+    #[cfg(feature = "once")]
     pub(crate) async fn is_on(&self, store: &Store) -> Result<bool, StoreError> {
         match self {
             Self::Postgres(pool) => store.is_database_of(&mut *pool.acquire().await?).await,
@@ -194,7 +207,7 @@ impl<DB: StoreDatabase> TxGuard<DB> {
 
     /// Enqueues many messages in the transaction. Returns the outcomes in the same order.
     ///
-    /// Return an error with `?`: some of the messages may be in the transaction.
+    /// Return an error with `?`: some of the messages may be in the transaction, which then cannot commit.
     ///
     /// At most [`MAX_ENQUEUE`](ichido_store::message::limits::MAX_ENQUEUE) messages and 64 MiB in one call; more are refused, and none
     /// is enqueued.

@@ -25,6 +25,8 @@ pub(crate) struct OpenTransaction<DB: StoreDatabase> {
     has_ended: bool,
     /// Our last statement found it open, and no other has run since: there is nothing to ask.
     is_known_open: bool,
+    /// A call may have enqueued only some of its messages.
+    is_partial: bool,
     /// It was asked for the last time, which on SQLite removes the mark.
     is_unmarked: bool,
 }
@@ -32,7 +34,7 @@ pub(crate) struct OpenTransaction<DB: StoreDatabase> {
 impl<DB: StoreDatabase> OpenTransaction<DB> {
     pub(crate) async fn begin(pool: &Pool<DB>) -> Result<Self, StoreError> {
         let inner = DB::begin(pool).await?;
-        Ok(Self { inner, has_ended: false, is_known_open: true, is_unmarked: false })
+        Ok(Self { inner, has_ended: false, is_known_open: true, is_partial: false, is_unmarked: false })
     }
 
     /// Fails if a write would now commit on its own. On PostgreSQL asking costs a round trip, so it is not asked: see
@@ -44,15 +46,21 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
 
     /// The same for the settlement, which is its last write.
     pub(crate) async fn check_for_settlement(&mut self) -> Result<(), StoreError> {
-        if DB::ROLLS_BACK_BY_ITSELF { self.check().await } else { Ok(()) }
+        if DB::ROLLS_BACK_BY_ITSELF { self.check().await } else { self.check_whole() }
     }
 
     /// Fails if it has ended, or can only be rolled back. Nothing but our own statements may follow.
     pub(crate) async fn check(&mut self) -> Result<(), StoreError> {
-        self.last_state().await.check()
+        self.last_state().await.check()?;
+        self.check_whole()
     }
 
-    /// Enqueues messages, unless it has ended.
+    /// Fails if it may have a part of the messages of one call.
+    fn check_whole(&self) -> Result<(), StoreError> {
+        if self.is_partial { TransactionState::Partial.check() } else { Ok(()) }
+    }
+
+    /// Enqueues messages, unless it has ended. If some of many fail, it cannot commit.
     #[cfg(feature = "worker")]
     pub(crate) async fn enqueue(
         &mut self,
@@ -61,7 +69,10 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
     ) -> Result<Vec<Enqueued>, StoreError> {
         self.check_for_write().await?;
         let was_known_open = self.is_known_open;
-        let enqueued = store.messages().enqueue_all_in(&mut self.begun(), messages).await?;
+        let count = messages.len();
+        let enqueued = store.messages().enqueue_all_in(&mut self.begun(), messages).await;
+        self.is_partial |= 1 < count && enqueued.as_ref().is_err_and(may_have_written);
+        let enqueued = enqueued?;
         // Without a message there was no statement. On SQLite none tells this transaction from another.
         self.is_known_open = was_known_open || (!DB::ROLLS_BACK_BY_ITSELF && !enqueued.is_empty());
         Ok(enqueued)
@@ -125,6 +136,20 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
         tracing::warn!("a rollback waits for a statement that still runs");
         false
     }
+}
+
+/// Returns whether a call that failed like this may have enqueued some of its messages.
+#[cfg(feature = "worker")]
+const fn may_have_written(error: &StoreError) -> bool {
+    // The arguments are checked before the first statement.
+    !matches!(
+        error,
+        StoreError::TooLarge { .. }
+            | StoreError::OutOfRange { .. }
+            | StoreError::Empty { .. }
+            | StoreError::NulInText { .. }
+            | StoreError::WrongDatabase(_)
+    )
 }
 
 impl<DB: StoreDatabase> Deref for OpenTransaction<DB> {

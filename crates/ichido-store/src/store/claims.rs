@@ -16,7 +16,7 @@ use crate::claim_tracker::ClaimReport;
 use crate::columns::{Columns, number};
 use crate::driver::{Driver, on};
 use crate::error::StoreError;
-use crate::future::{BoxFuture, StoreFuture};
+use crate::future::StoreFuture;
 use crate::message::limits::MAX_LEASE;
 use crate::message::{ClaimOptions, ClaimedMessage, DeadLetterState, QueueName, Settlement, StepResult};
 use crate::micros;
@@ -91,10 +91,9 @@ impl<'s> Claims<'s> {
     }
 
     /// Reports the outcomes of many messages. Returns one result each, in the same order.
-    pub fn settle_all(
-        self,
-        settlements: Vec<Settlement>,
-    ) -> BoxFuture<'s, Vec<Result<StepResult, StoreError>>> {
+    #[must_use = "a settlement whose result is an error was not stored"]
+    pub async fn settle_all(self, settlements: Vec<Settlement>) -> Vec<Result<StepResult, StoreError>> {
+        // Boxed, so that its callers do not grow by it.
         Box::pin(async move {
             let settlements: Vec<Settlement> = settlements
                 .into_iter()
@@ -115,16 +114,16 @@ impl<'s> Claims<'s> {
             }
             stepped
         })
+        .await
     }
 
     /// Reports the outcomes of many messages like [`Claims::settle`], among those that others report at the same time.
     ///
     /// Returns one result each, in the same order. One write ends a claim only if no other write of this process settles its
     /// messages meanwhile, so a worker reports all of them this way.
-    pub fn settle_together(
-        self,
-        settlements: Vec<Settlement>,
-    ) -> BoxFuture<'s, Vec<Result<StepResult, StoreError>>> {
+    #[must_use = "a settlement whose result is an error was not stored"]
+    pub async fn settle_together(self, settlements: Vec<Settlement>) -> Vec<Result<StepResult, StoreError>> {
+        // Boxed, so that its callers do not grow by it.
         Box::pin(async move {
             // All are submitted before the first is awaited, or each would be a write of its own.
             let submitted: Vec<_> = settlements
@@ -151,6 +150,7 @@ impl<'s> Claims<'s> {
             }
             all
         })
+        .await
     }
 
     /// Stores a success within the holder's open transaction: both commit, or neither.

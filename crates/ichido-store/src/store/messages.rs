@@ -19,7 +19,7 @@ use crate::batch::BatchLimits;
 use crate::check;
 use crate::driver::on;
 use crate::error::StoreError;
-use crate::future::{BoxFuture, StoreFuture};
+use crate::future::StoreFuture;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{
     Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult,
@@ -61,7 +61,9 @@ impl<'s> Messages<'s> {
     /// Enqueues many messages. Returns one result each, in the same order.
     ///
     /// Faster than one by one, but not one transaction.
-    pub fn enqueue_all(self, messages: Vec<NewMessage>) -> BoxFuture<'s, Vec<Result<Enqueued, StoreError>>> {
+    #[must_use = "a message whose result is an error was not enqueued"]
+    pub async fn enqueue_all(self, messages: Vec<NewMessage>) -> Vec<Result<Enqueued, StoreError>> {
+        // Boxed, so that its callers do not grow by it.
         Box::pin(async move {
             let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
             let mut plain = Vec::with_capacity(messages.len());
@@ -94,6 +96,7 @@ impl<'s> Messages<'s> {
             let mut written = written.into_iter().map(|answer| Ok(answer??));
             answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
         })
+        .await
     }
 
     /// Finds one message.

@@ -9,6 +9,7 @@ mod durability;
 mod files;
 mod fixture;
 mod keep;
+mod must_use;
 mod plans;
 mod plans_sqlite;
 mod postgres_for_tests;

@@ -253,6 +253,9 @@ impl Once {
                 keeper.mark_lapsed_of(name);
             }
         }
+        if let Some(pool) = &pool {
+            pool.warn_of_our_schema();
+        }
         Ok(OnceLayer::new(Settings {
             keeper: keeper.clone(),
             operation: self.operation,

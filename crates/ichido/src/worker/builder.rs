@@ -125,7 +125,11 @@ impl Worker {
     /// Call it within a tokio runtime, which runs it.
     pub fn start(self) -> Result<WorkerHandle, WorkerConfigErrors> {
         let stop_timeout = self.stop_timeout;
+        let pool = self.pool.clone();
         let (node, sender) = self.node()?;
+        if let Some(pool) = pool {
+            pool.warn_of_our_schema();
+        }
         Ok(WorkerHandle::start(Arc::new(node), sender, stop_timeout))
     }
 

@@ -1,5 +1,6 @@
 //! The front door: typed messages in the application's own transactions, by the same calls on each database.
 
+use std::str::FromStr as _;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -403,6 +404,55 @@ both_databases! {
         assert_eq!(orders, 0);
     }
 
+    /// Nothing else would say that the messages are gone.
+    #[test]
+    async fn forgotten_commit_is_logged(shop: Shop) {
+        let warnings = WarningCapture::default();
+        let _captured = tracing::subscriber::set_default(warnings.clone());
+        let logged = || {
+            let logged = warnings.take().into_iter();
+            logged.filter(|text| text.contains("dropped without a commit")).collect::<Vec<_>>()
+        };
+        let mut tx = shop.ichido.begin().await.unwrap();
+        tx.enqueue(&receipt(1, "apple")).await.unwrap();
+        drop(tx);
+        let forgotten = logged();
+        assert!(matches!(&forgotten[..], [text] if text.contains("queues=\"mail\"")), "{forgotten:?}");
+        // Without a message there is nothing to lose, and a rollback says what is meant.
+        let mut tx = shop.ichido.begin().await.unwrap();
+        sqlx::query(ORDER).execute(&mut *tx).await.unwrap();
+        drop(tx);
+        let mut tx = shop.ichido.begin().await.unwrap();
+        tx.enqueue(&receipt(1, "apple")).await.unwrap();
+        tx.rollback().await;
+        let mut tx = shop.ichido.begin().await.unwrap();
+        tx.enqueue(&receipt(1, "apple")).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(logged(), [""; 0]);
+    }
+
+    /// The caller overlooks the error of one, and would lose it.
+    #[test]
+    async fn part_of_many_messages_does_not_commit(shop: Shop) {
+        shop.ichido.enqueue(&receipt(1, "apple")).await.unwrap();
+        let mut tx = shop.ichido.begin().await.unwrap();
+        sqlx::query(ORDER).execute(&mut *tx).await.unwrap();
+        let many = tx.enqueue_many(&[receipt(2, "plum"), receipt(1, "pear")]).await;
+        assert!(matches!(many, Err(EnqueueError::KeyConflict { .. })), "{many:?}");
+        let refused = tx.commit().await.unwrap_err();
+        assert!(format!("{refused:?}").contains("enqueued only some of its messages"), "{refused:?}");
+        assert_eq!(shop.mails().await, [receipt(1, "apple")]);
+        let orders: i64 = sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(shop.ichido.pool()).await.unwrap();
+        assert_eq!(orders, 0);
+        // One message is enqueued or not, so its caller may go on.
+        let mut tx = shop.ichido.begin().await.unwrap();
+        tx.enqueue(&receipt(1, "pear")).await.unwrap_err();
+        tx.enqueue_many([&receipt(1, "pear")]).await.unwrap_err();
+        tx.enqueue_many([&receipt(3, "fig")]).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(shop.mails().await, [receipt(1, "apple"), receipt(3, "fig")]);
+    }
+
     #[test]
     async fn commit_wakes_the_queues_it_enqueued_to(shop: Shop) {
         let mut tx = shop.ichido.begin().await.unwrap();
@@ -532,6 +582,36 @@ async fn role_whose_tables_would_be_mistaken_for_ours_is_refused() {
     let Some(StoreError::Address(text)) = refused else { panic!("{refused:?}") };
     assert!(text.contains("search_path=public"), "{text}");
     Ichido::<Postgres>::connect(&with_path("public,ichido")).await.unwrap();
+}
+
+/// A pool of the application's own is not refused: it may name the schema of each table.
+// Spec: H4, H8.
+#[tokio::test]
+async fn pool_whose_tables_would_be_mistaken_for_ours_is_a_warning() {
+    let database = postgres::fresh_database().await;
+    let store = Store::open(&database.url, MAX_CONNECTIONS).await.unwrap();
+    let options = sqlx::postgres::PgConnectOptions::from_str(&database.url).unwrap();
+    let pool = sqlx::PgPool::connect_with(options.options([("search_path", "ichido,public")])).await.unwrap();
+    let ichido = Ichido::new(store, pool);
+    let warnings = WarningCapture::default();
+    // On a single thread, so it captures what the background says.
+    let _captured = tracing::subscriber::set_default(warnings.clone());
+    let until_warned = async || loop {
+        let warned =
+            warnings.take().into_iter().find(|text| text.contains("begins with the schema `ichido`"));
+        if let Some(text) = warned {
+            return text;
+        }
+        poll_pause().await;
+    };
+    let once = Once::operation("shop.order").class(Class::Mutate).guarantee(ichido.transactional());
+    let _layer = once.single_identity("shop").build(&ichido).unwrap();
+    let text = tokio::time::timeout(MAX_CASE, until_warned()).await.unwrap();
+    assert!(text.contains("search_path=public"), "{text}");
+    let worker = ichido.worker().handle_idempotent(|_: Job<Receipt>| async { Ok(()) }).start().unwrap();
+    tokio::time::timeout(MAX_CASE, until_warned()).await.unwrap();
+    worker.stop();
+    worker.ended().await;
 }
 
 /// The response to COMMIT is lost, or COMMIT itself: the caller learns that nobody knows, and asks again with the same key.

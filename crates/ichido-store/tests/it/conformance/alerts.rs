@@ -210,7 +210,8 @@ both_databases! {
         for store in [&fixture.store, &node] {
             store.messages().enqueue(message("k1")).await.unwrap();
         }
-        fixture.store.messages().enqueue_all(vec![message("k1"), message("k2"), message("k2")]).await;
+        let enqueued = fixture.store.messages().enqueue_all(vec![message("k1"), message("k2"), message("k2")]).await;
+        assert!(enqueued.iter().all(Result::is_ok), "{enqueued:?}");
         node.counters().request_arrived("orders.create", Arrival::Repeated, false);
         node.counters().retried("orders", true);
         node.counters().retried("orders", false);

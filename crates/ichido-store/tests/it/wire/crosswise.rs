@@ -39,7 +39,8 @@ impl TwoNodes {
 
     /// Enqueues messages and claims them, this many per claim.
     async fn work(&self, round: usize, by: u32, terms: ClaimOptions) -> Vec<ClaimedMessage> {
-        self.one.messages().enqueue_all(keys(round).map(|key| message(&key)).collect()).await;
+        let enqueued = self.one.messages().enqueue_all(keys(round).map(|key| message(&key)).collect()).await;
+        assert!(enqueued.iter().all(Result::is_ok), "{enqueued:?}");
         let mut work = Vec::new();
         while work.len() < ROWS {
             work.extend(self.one.claims().claim(&queue(), many(by), terms).await.unwrap());

@@ -145,7 +145,8 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
             RescueOptions { guarantee: Guarantee::None, wait: Duration::ZERO, max_time_in_flight: DAY };
         for round in 0..ROUNDS {
             let puts = (0..CALLS).map(|number| message(&format!("{round}-{number}"))).collect();
-            store.messages().enqueue_all(puts).await;
+            let enqueued = store.messages().enqueue_all(puts).await;
+            assert!(enqueued.iter().all(Result::is_ok), "{enqueued:?}");
             let mut calls = Vec::new();
             while calls.len() < CALLS as usize {
                 let marks = ClaimOptions { start_marks: true, ..terms() };

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ichido::destination::{Handler, Job, JobError};
+use ichido::message::Draft;
 use ichido::worker::{Worker, WorkerConfigError, WorkerHandle, limits};
 use ichido::{Pool, Tx};
 use ichido_core::lifecycle::StateName;
@@ -169,6 +170,21 @@ both_databases! {
             Ok(())
         }), PATIENT).await;
         assert_eq!(row.last_error_text.as_deref(), Some("the printer is on fire"));
+    }
+
+    /// The handler overlooks the error of one, and would lose it.
+    #[test]
+    async fn part_of_many_messages_does_not_commit_with_its_handler(fixture: WorkerFixture) {
+        let row = fails_once(&fixture, |run, job, tx| Box::pin(async move {
+            place(job, tx.clone()).await?;
+            if run == 1 {
+                let [first, second] = [1, 2].map(|order| Draft::new(&Receipt { order }).key("same"));
+                tx.enqueue_many([first, second]).await.unwrap_err();
+            }
+            Ok(())
+        }), PATIENT).await;
+        let why = row.last_error_text.unwrap();
+        assert!(why.contains("enqueued only some of its messages"), "{why}");
     }
 
     #[test]

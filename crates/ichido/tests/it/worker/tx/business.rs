@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use ichido::destination::{Handler, Job, JobError};
-use ichido::message::Message;
+use ichido::message::{Draft, Message};
 use ichido::{Pool, Tx, TxGuard};
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_store::Store;
@@ -97,6 +97,14 @@ impl AnyTx {
         match self {
             Self::Postgres(tx) => drop(tx.lock().await?.enqueue(message).await?),
             Self::Sqlite(tx) => drop(tx.lock().await?.enqueue(message).await?),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn enqueue_many(&self, messages: [Draft; 2]) -> Result<(), JobError> {
+        match self {
+            Self::Postgres(tx) => drop(tx.lock().await?.enqueue_many(messages).await?),
+            Self::Sqlite(tx) => drop(tx.lock().await?.enqueue_many(messages).await?),
         }
         Ok(())
     }
