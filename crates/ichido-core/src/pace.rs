@@ -51,10 +51,6 @@ const MAX_CLOCKS_APART: Duration = Duration::from_mins(1);
 ///
 /// The next one follows only without a response for this long.
 const ASKING_RATE: PerSecond = PerSecond::clamped(1.0);
-/// A requested pause of this length or more applies to all calls, however seldom the destination refuses.
-///
-/// It is no refusal of the kind that comes at any rate: the destination says that it will accept nothing for a while.
-pub const LONG_PAUSE: Duration = Duration::from_hours(1);
 /// How long to wait before looking again whether an operator ended a pause.
 const OPERATOR_LOOK: Duration = Duration::from_secs(10);
 
@@ -241,8 +237,8 @@ impl Pace {
 
     /// Records that the call with the slot at `sent` was throttled (429, a throttling error).
     ///
-    /// The requested wait applies to all calls if it is at least [`LONG_PAUSE`], if the rate falls, or if nothing was
-    /// accepted since the last pause; it extends a pause, never shortens it. Otherwise it applies only to the refused
+    /// The requested wait applies to all calls if it is at least [`PaceSettings::long_pause`], if the rate falls, or if
+    /// nothing was accepted since the last pause; it extends a pause, never shortens it. Otherwise it applies only to the refused
     /// message.
     #[must_use]
     pub fn on_throttled(
@@ -258,7 +254,7 @@ impl Pace {
         });
         let handed_out = pace.last_slot.max(now);
         let (rate, falls) = pace.rate.refused(settings, sent, handed_out, asked);
-        let is_heeded = falls || pace.asking || retry_after.is_some_and(|pause| LONG_PAUSE <= pause);
+        let is_heeded = falls || pace.asking || retry_after.is_some_and(|pause| settings.long_pause <= pause);
         Self {
             rate,
             circuit: pace.circuit.step(&settings.circuit, now, CircuitEvent::Throttled { sent }),

@@ -29,7 +29,7 @@ pub(super) async fn progress(judge: &Judge<Judgement>, plan: &Plan, articles: &[
             done = counts.answered + counts.fallbacks;
             let (text, pause) = progress.look(&counts, judge.paused(), began.elapsed(), plan);
             bar.set(Some(counts.missing), done, text);
-            let news = progress.news(articles, &judge.take_given_up(), &judge.endpoints());
+            let news = progress.news(articles, &judge.take_given_up(), &judge.endpoints(), &counts, plan);
             let news = news + &pause.unwrap_or_default();
             if !news.is_empty() {
                 out::eprint(&news);

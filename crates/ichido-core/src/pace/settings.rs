@@ -29,6 +29,11 @@ pub struct PaceSettings {
     ///
     /// A wrong one must not stop a queue for days. Then one call probes again.
     pub max_pause: Duration,
+    /// A requested pause of this length or more applies to all calls, however seldom the destination refuses.
+    ///
+    /// It is not a refusal of the kind that comes at any rate: the destination says that it will accept nothing for a
+    /// while. A shorter one may concern the refused message alone.
+    pub long_pause: Duration,
     /// When the destination counts as down.
     pub circuit: CircuitSettings,
     /// Whether an operator stopped all calls.
@@ -43,6 +48,7 @@ impl PaceSettings {
         min_rate: PerSecond::clamped(0.1),
         horizon: Duration::from_millis(500),
         max_pause: Duration::from_hours(1),
+        long_pause: Duration::from_hours(1),
         circuit: CircuitSettings::DEFAULT,
         is_paused: false,
     };

@@ -12,11 +12,13 @@ use ichido_core::time::Timestamp;
 
 use super::Article;
 use super::plan::{Plan, counted};
-use crate::judge::{Counts, EndpointStatus, FallbackReason, JudgePause};
+use crate::judge::{Counts, EndpointStatus, FallbackReason, JudgePause, limits};
 use crate::seconds::format_duration;
 
 /// A shorter pause is only shown in the bar: it ends before a person has read about it.
-const MIN_ANNOUNCED: Duration = Duration::from_secs(30);
+///
+/// Less than what pauses an endpoint, because the first look is a moment after its response.
+const MIN_ANNOUNCED: Duration = limits::MIN_PAUSE.saturating_sub(SAME_PAUSE);
 /// A shorter one is part of the pace.
 const MIN_SHOWN: Duration = Duration::from_secs(5);
 /// Two pauses that end within this time are one: a clock is read for each look.
@@ -68,12 +70,14 @@ impl Progress {
     }
 
     /// Returns what a person wants to know at once: why articles were given up, by the indexes in `articles`, and which
-    /// endpoints are paused or do not respond.
+    /// endpoints are paused or do not respond, with the plan of the others.
     pub fn news(
         &mut self,
         articles: &[Article],
         given_up: &[(usize, FallbackReason)],
         endpoints: &[EndpointStatus],
+        counts: &Counts,
+        plan: &Plan,
     ) -> String {
         let mut news = String::new();
         for (index, why) in given_up {
@@ -90,7 +94,11 @@ impl Progress {
             let announced = self.endpoint_pauses.get(name).copied();
             if let Some(pause) = pause.filter(|pause| !is_same(announced, pause)) {
                 self.endpoint_pauses.insert(name.clone(), pause.until);
-                _ = writeln!(news, "{name}: {pause}");
+                _ = writeln!(news, "{name}: {pause}; Ctrl-C to stop");
+                // If all are paused, the run is, which is announced with its plan.
+                if endpoints.iter().any(|endpoint| endpoint.pause.is_none()) {
+                    news += &render_left(counts, plan, None);
+                }
             }
         }
         news
@@ -118,14 +126,19 @@ impl Progress {
             return None;
         }
         self.announced = Some(pause.until);
-        let (_, left) = progress_of(counts);
-        let Estimate { best, likely, bad_day } = pause.delays(plan.of(left, counts.latency()));
-        let [best, likely, bad_day] = [best, likely, bad_day].map(format_duration);
-        let articles = counted(usize::try_from(left).unwrap_or(usize::MAX), "article");
-        Some(format!(
-            "{pause}; Ctrl-C to stop, `ichido judge --resume` to ask now\n{articles} left: {best} at best, likely {likely}, {bad_day} on a bad day\n"
-        ))
+        let left = render_left(counts, plan, Some(pause));
+        Some(format!("{pause}; Ctrl-C to stop, `ichido judge --resume` to ask now\n{left}"))
     }
+}
+
+/// Renders the plan of what is left, after a pause.
+fn render_left(counts: &Counts, plan: &Plan, pause: Option<&JudgePause>) -> String {
+    let (_, left) = progress_of(counts);
+    let takes = plan.of(left, counts.latency());
+    let Estimate { best, likely, bad_day } = pause.map_or(takes, |pause| pause.delays(takes));
+    let [best, likely, bad_day] = [best, likely, bad_day].map(format_duration);
+    let articles = counted(usize::try_from(left).unwrap_or(usize::MAX), "article");
+    format!("{articles} left: {best} at best, likely {likely}, {bad_day} on a bad day\n")
 }
 
 /// Returns whether this is the pause that was announced with this end.
@@ -214,7 +227,7 @@ mod tests {
         let refused = |why: &str| FallbackReason::Unusable { why: why.into() };
         let mut progress = Progress::default();
         let mut news = |given_up: &[(usize, FallbackReason)], endpoints: &[EndpointStatus]| {
-            progress.news(&articles, given_up, endpoints)
+            progress.news(&articles, given_up, endpoints, &counts(6, secs(6)), &plan())
         };
         let first = news(&[(1, refused("too long")), (0, refused("too long"))], &[]);
         assert_eq!(first, "line 3 is not judged: the model gave no usable answer: too long\n");
@@ -230,7 +243,8 @@ mod tests {
         let east = endpoint("east", Some(pause(secs(0))), false);
         assert_eq!(news(&[], std::slice::from_ref(&east)), "", "the run is paused, which is announced");
         let both = [east, endpoint("west", None, true)];
-        let told = "east: paused until 11:40 UTC (40m 00s from now) by the provider\n\
+        let told = "east: paused until 11:40 UTC (40m 00s from now) by the provider; Ctrl-C to stop\n\
+                    6 articles left: 10.5s at best, likely 24.5s, 40.5s on a bad day\n\
                     west fails; calls to it are retried, seldom until one succeeds\n";
         assert_eq!(news(&[], &both), told);
         assert_eq!(news(&[], &both), "");

@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use ichido::worker::pacing::Clock;
 use ichido_core::limits::Limits;
-use ichido_core::pace::LONG_PAUSE;
 use ichido_core::plan::may_start;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{AttemptResponse, ErrorCode, NetworkFault, VerdictTable};
+use ichido_core::verdict::{AttemptResponse, ErrorCode, NetworkFault, PaceReport, VerdictTable};
 use ichido_store::answer::{AskOutcome, QuestionId, StoredAnswer as Answered};
 use ichido_store::error::StoreError;
 use serde_json::Value;
 
 use super::answers::AnswerStore;
 use super::counts::CallMetrics;
-use super::endpoints::{EndpointPermit, EndpointPool};
+use super::endpoints::{EndpointPermit, EndpointPool, pace_verdict};
 use super::given_up::GivenUpItems;
 use super::next::{Failures, JudgeStep};
 use super::outcome::{FallbackReason, Settled};
@@ -285,12 +284,17 @@ impl Asker {
             Some(ErrorCode::AnswerUnusable) => self.metrics.unusable(),
             _ => (),
         }
-        // With several endpoints, only the one that asked is left alone; another may take the item sooner. A long wait is
-        // a pause of the endpoint, which a person can end.
         let endpoints = self.model.endpoints().len();
-        let hint = call_error.verdict.hint.filter(|hint| endpoints == 1 && *hint < LONG_PAUSE);
-        let hint = hint.map(|hint| hint.min(self.settings.pace.max_pause));
-        let failures = turn.failures.at(permit.endpoint, call_error);
+        let pace = &self.settings.pace;
+        // A long wait is a pause of the endpoint, which a person can end.
+        let pauses =
+            pace_verdict(call_error.verdict, pace.long_pause).pace_report() == Some(PaceReport::Throttled);
+        let hint = call_error.verdict.hint.filter(|hint| !pauses || *hint < pace.long_pause);
+        let hint = hint.map(|hint| hint.min(pace.max_pause));
+        let now = self.clock.now();
+        let failures = turn.failures.at(permit.endpoint, call_error, hint.map(|hint| now.plus(hint)));
+        // An endpoint that did not refuse the item may take it sooner.
+        let hint = failures.all_wait(endpoints).then(|| failures.wait_until.since(now));
         let next = failures.after_error(&self.settings, endpoints, call_error, hint, fastrand::f64());
         self.log_failure(permit, call_error, &next);
         Ok(turn_outcome(next, lost.saturating_add(u32::from(is_lost))))

@@ -3,8 +3,8 @@
 //! Each endpoint has its own pace. One that refuses calls is called more slowly or left alone for a while, and the
 //! others take as many calls as they can.
 //!
-//! A long `Retry-After` pauses the endpoint that sent it, for every caller of this model. The item may go to another
-//! endpoint meanwhile; with one endpoint it also waits as long as a short one asks.
+//! A long `Retry-After` pauses the endpoint that sent it, for every caller of this model. A short one holds back the refused
+//! item at this endpoint. The item may go to another endpoint meanwhile.
 //!
 //! A new endpoint starts slowly, because a batch with many slots would flood it before the first response: at 20 calls
 //! a second, and at most twice what it accepted in a second, until its first refusal. Workers start without a limit,
@@ -22,6 +22,7 @@ use ichido_core::pace::{
 };
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
+use ichido_core::verdict::{PaceReport, Verdict};
 use ichido_http::clock;
 use ichido_store::Store;
 
@@ -53,6 +54,8 @@ pub struct EndpointStatus {
 pub(super) struct EndpointPool {
     clock: Arc<Clock>,
     endpoints: Vec<PacedEndpoint>,
+    /// A wait of this length or more that an endpoint asks for is a pause of all calls to it.
+    long_pause: Duration,
 }
 
 struct PacedEndpoint {
@@ -94,7 +97,8 @@ impl EndpointPool {
                 record: Mutex::new(EndpointRecord::NEW),
             }
         };
-        Self { clock: Arc::clone(clock), endpoints: model.endpoints().iter().map(paced).collect() }
+        let endpoints = model.endpoints().iter().map(paced).collect();
+        Self { clock: Arc::clone(clock), endpoints, long_pause: settings.long_pause }
     }
 
     /// Waits until a call of this many tokens may be made to one of the endpoints.
@@ -108,8 +112,10 @@ impl EndpointPool {
     ) -> EndpointPermit {
         let caller = if failures.is_fresh() { CallKind::First } else { CallKind::Retry };
         loop {
-            let openings: Vec<Opening> =
-                self.endpoints.iter().map(|endpoint| endpoint.opening(tokens, &self.clock)).collect();
+            let openings = self.endpoints.iter().enumerate();
+            let openings: Vec<Opening> = openings
+                .map(|(index, endpoint)| failures.opening(index, endpoint.opening(tokens, &self.clock)))
+                .collect();
             let records: Vec<EndpointRecord> =
                 self.endpoints.iter().map(|endpoint| *lock(&endpoint.record)).collect();
             let left_out = left_out(&records, caller == CallKind::Retry, self.clock.now());
@@ -210,13 +216,8 @@ impl EndpointPool {
             let mut record = lock(record);
             *record = record.after(end, self.clock.now());
         }
-        pacer
-            .record_verdict(
-                &outcome.map_or_else(|call_error| call_error.verdict, |()| accepted()),
-                permit.sent,
-                permit.caller,
-            )
-            .await;
+        let verdict = outcome.map_or_else(|call_error| call_error.verdict, |()| accepted());
+        pacer.record_verdict(&pace_verdict(verdict, self.long_pause), permit.sent, permit.caller).await;
     }
 
     /// Returns whether the last call to each endpoint failed.
@@ -230,6 +231,16 @@ impl EndpointPool {
             endpoint.pacer.report().await;
         }
     }
+}
+
+/// Returns what a verdict says about the pace. An endpoint that fails and asks for a long wait asks for a pause, as with 503.
+pub(super) fn pace_verdict(verdict: Verdict, long_pause: Duration) -> Verdict {
+    let asks = verdict.hint.is_some_and(|hint| long_pause <= hint);
+    if !asks || verdict.pace_report() != Some(PaceReport::Failure) {
+        return verdict;
+    }
+    let Verdict { code, effect, advice, hint, .. } = verdict;
+    Verdict::declared(code, effect, advice, hint, Some(PaceReport::Throttled))
 }
 
 /// Returns the name of a model's pace at an endpoint. Providers limit each model separately.

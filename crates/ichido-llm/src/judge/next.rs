@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::pace::EndpointSet;
+use ichido_core::pace::{EndpointSet, Opening};
 use ichido_core::retry::Safety;
+use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode, NextStep};
 
 use super::{FallbackReason, Settings};
@@ -22,6 +23,9 @@ pub(super) struct Failures {
     /// The endpoints that refused the item, or failed; a retry avoids them.
     // SPEC B10.
     pub(super) refused_by: EndpointSet,
+    /// Until when these asked not to be called with the item again; the latest of them.
+    // SPEC D6.
+    pub(super) wait_until: Timestamp,
     /// An answer ran out of its tokens; the next one may have twice as many.
     pub(super) was_cut_off: bool,
 }
@@ -40,12 +44,26 @@ impl Failures {
         self == Self::default()
     }
 
-    /// Adds the endpoint of a failed call, if the failure says something about the endpoint.
-    pub(super) fn at(self, endpoint: usize, call_error: &CallError) -> Self {
-        match call_error.call_end() {
-            Some(_) => Self { refused_by: self.refused_by.with(endpoint), ..self },
-            None => self,
+    /// Adds the endpoint of a failed call, if the failure says something about the endpoint, and until when it asked to wait.
+    pub(super) fn at(self, endpoint: usize, call_error: &CallError, wait_until: Option<Timestamp>) -> Self {
+        if call_error.call_end().is_none() && wait_until.is_none() {
+            return self;
         }
+        let wait_until = self.wait_until.max(wait_until.unwrap_or(Timestamp::EPOCH));
+        Self { refused_by: self.refused_by.with(endpoint), wait_until, ..self }
+    }
+
+    /// Returns whether each of this many endpoints refused the item, so none can take it before the wait ends.
+    pub(super) fn all_wait(self, endpoints: usize) -> bool {
+        self.refused_by.has_all(endpoints)
+    }
+
+    /// Returns when an endpoint that is open then may take the item.
+    pub(super) fn opening(self, endpoint: usize, opening: Opening) -> Opening {
+        if self.refused_by.contains(endpoint) && opening.moment() < self.wait_until {
+            return Opening::Resting { until: self.wait_until };
+        }
+        opening
     }
 
     /// Decides after a call without an answer from one of this many endpoints.

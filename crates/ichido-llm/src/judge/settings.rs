@@ -17,6 +17,9 @@ pub mod limits {
     pub const MAX_PARALLEL: u32 = 1_000;
     /// Maximum pause that an endpoint may ask for: a mistaken `Retry-After` must not stop batches for a month.
     pub const MAX_PAUSE: Duration = Duration::from_hours(1);
+    /// A pause of this length or more that an endpoint asks for is one of the whole endpoint, and announced. A shorter one is
+    /// the refused item's own wait.
+    pub const MIN_PAUSE: Duration = Duration::from_secs(30);
     /// Maximum wait before an item's first call.
     pub const MAX_INTERVAL: Duration = Duration::from_hours(1);
     /// Initial calls per second to an endpoint that nothing is known of. Most models' limits are near it, and a higher
@@ -98,6 +101,7 @@ impl Settings {
         pace: pace::PaceSettings {
             rate_start: Some(PerSecond::clamped(limits::RATE_START)),
             horizon: HORIZON,
+            long_pause: limits::MIN_PAUSE,
             ..pace::PaceSettings::DEFAULT
         },
         deadline: None,

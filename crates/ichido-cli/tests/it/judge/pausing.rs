@@ -2,10 +2,11 @@
 // Spec: B7, D6.
 
 use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
 use serde_json::json;
 
-use super::program::{JudgeFixture, JudgeOutput};
+use super::program::{JudgeFixture, JudgeOutput, QUICK};
 
 #[test]
 fn long_retry_after_is_announced_at_once_and_ended_by_resume() {
@@ -45,6 +46,49 @@ fn long_retry_after_is_announced_at_once_and_ended_by_resume() {
     again.ended_with(0).says("nothing is paused");
     fixture.llm = "openai:gpt-test";
     fixture.judge(&["--dry-run"]).ended_with(0).says("6 already judged");
+}
+
+/// Each endpoint that asks for a wait is named, and the run with the plan when none is left.
+#[test]
+fn wait_of_less_than_an_hour_is_announced_at_once() {
+    let wait = |endpoint: &str, seconds: u32| json!({ "do": { "fail": "throttle" }, "endpoint": endpoint, "retry_after": { "seconds": seconds } });
+    let fixture = JudgeFixture::new(6, &json!({ "rules": [wait("/east", 45), wait("/west", 1_800)] }));
+    let mut command = fixture.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", fixture.llm]);
+    for region in ["east", "west"] {
+        command.args(["--endpoint", &format!("{}/{region}/v1", fixture.fake.url())]);
+    }
+    let mut running = command.args(QUICK).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(running.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut told: Vec<String> =
+        errors.by_ref().take_while(|line| !line.starts_with("paused until ")).collect();
+    told.extend(errors.next());
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let is_told = |text: &str| told.iter().any(|line| line.contains(text));
+    assert!(is_told("/east/v1: paused until ") && is_told("/west/v1: paused until "), "{told:#?}");
+    assert!(is_told("6 articles left: "), "{told:#?}");
+}
+
+/// The judgements and what was learned of the provider are forgotten together.
+#[test]
+fn forget_ends_the_pause_of_its_model() {
+    let script = json!({ "rules": [{ "do": { "fail": "throttle" }, "retry_after": { "seconds": 45 } }] });
+    let fixture = JudgeFixture::new(2, &script);
+    let mut running = fixture.start(&[]);
+    let mut errors = BufReader::new(running.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let announced = errors.find(|line| line.starts_with("paused until ")).expect("it says that it waits");
+    assert!(
+        announced.ends_with(" by the provider; Ctrl-C to stop, `ichido judge --resume` to ask now"),
+        "{announced}"
+    );
+    running.kill().unwrap();
+    running.wait().unwrap();
+    fixture.judge(&["--dry-run"]).ended_with(0).says("paused until ");
+    let forgot = JudgeOutput::new(fixture.command(&["--forget", "gpt-test", "--yes"]).output().unwrap());
+    forgot.ended_with(0).says("gpt-test  0           by the provider");
+    forgot.says("deleted 0 judgements; Ichido no longer waits for the provider");
+    let planned = fixture.judge(&["--dry-run"]);
+    assert!(!planned.ended_with(0).out.contains("paused until "), "{}", planned.out);
 }
 
 #[test]

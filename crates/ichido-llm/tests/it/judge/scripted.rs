@@ -34,6 +34,8 @@ pub(crate) enum ScriptedCall {
     Status(u16),
     /// Throttled, with a wait in seconds.
     Wait(&'static str),
+    /// Unavailable, with a wait in seconds.
+    Unavailable(&'static str),
     Breaks(NetworkFault),
 }
 
@@ -101,6 +103,10 @@ impl Scripted {
         self.seen().into_iter().filter(|seen| seen.user == item).map(|seen| seen.at).collect()
     }
 
+    pub(crate) const fn began(&self) -> Instant {
+        self.began
+    }
+
     pub(crate) fn max_in_flight(&self) -> usize {
         self.max_in_flight.load(Ordering::Relaxed)
     }
@@ -152,9 +158,9 @@ fn report(step: ScriptedCall) -> CallReport {
         ScriptedCall::Declines => return report_of(says("", FinishReason::Declined)),
         ScriptedCall::Named(name) => AttemptResponse::Named(name),
         ScriptedCall::Status(status) => answer(status, &[]),
-        ScriptedCall::Wait(seconds) => {
+        ScriptedCall::Wait(seconds) | ScriptedCall::Unavailable(seconds) => {
             headers = [("retry-after", seconds.as_bytes())];
-            answer(429, &headers)
+            answer(if matches!(step, ScriptedCall::Wait(_)) { 429 } else { 503 }, &headers)
         }
         ScriptedCall::Breaks(fault) => AttemptResponse::Network(fault),
     };
