@@ -61,6 +61,7 @@ impl Library {
 async fn asked(line: &mut SendRequest<Empty<Bytes>>, token: &str, query: &str) -> Duration {
     let request = Request::get(format!("/v1/bookmarks?q={query}")).header("host", "127.0.0.1");
     let request = request.header("authorization", format!("Bearer {token}")).body(Empty::new()).unwrap();
+    line.ready().await.unwrap();
     let began = Instant::now();
     let answer = line.send_request(request).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
