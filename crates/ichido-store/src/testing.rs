@@ -5,6 +5,7 @@
 
 pub mod postgres;
 pub mod sqlite;
+pub mod stoppable;
 
 use ichido_core::lifecycle::Event;
 use ichido_core::time::Timestamp;

@@ -3,10 +3,11 @@
 //! Guarantee: it does with each request what the test's script says and nothing else, and it records every request
 //! before the client can know that it arrived.
 //!
-//! Start at [`Receiver`]; [`Authority`] makes certificates for it.
+//! Start at [`Receiver`]; [`Authority`] makes certificates for it. [`CommandServer`] lets a program's commands act on the test.
 
 #![expect(clippy::missing_panics_doc, reason = "for tests: whatever fails here ends the test, and says so")]
 
+mod commands;
 mod request;
 mod tls;
 
@@ -18,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 
+pub use commands::CommandServer;
 pub use request::ReceivedRequest;
 pub use tls::Authority;
 

@@ -10,7 +10,7 @@
 mod client;
 mod client_log;
 mod import;
-mod service;
+pub(crate) mod service;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,16 +89,15 @@ async fn killed_over_and_over(store: &str) -> Arc<ClientLog> {
     tokio::time::timeout(within, save_and_kill(store)).await.expect("the test finishes in time")
 }
 
-/// Adds ann and returns her token.
-async fn add_person(store: &str) -> String {
-    let added =
-        Command::new(PROGRAM).args(["person", "add", "ann", "--store", store]).output().await.unwrap();
+/// Adds a person and returns their token.
+pub(crate) async fn add_person(store: &str, name: &str) -> String {
+    let added = Command::new(PROGRAM).args(["person", "add", name, "--store", store]).output().await.unwrap();
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     String::from_utf8(added.stdout).unwrap().trim().to_owned()
 }
 
 async fn save_and_kill(store: &str) -> Arc<ClientLog> {
-    let token = Token::parse(&add_person(store).await).unwrap();
+    let token = Token::parse(&add_person(store, "ann").await).unwrap();
     let mut service = KilledService::start_at(store, "127.0.0.1:0".parse().unwrap()).await;
     let log = Arc::new(ClientLog::default());
     let clients = Clients::start(&log, &service.url(), &token);

@@ -232,7 +232,7 @@ impl RunningService {
     }
 }
 
-fn extraction() -> QueueName {
+pub(crate) fn extraction() -> QueueName {
     QueueName::parse("extraction").unwrap()
 }
 

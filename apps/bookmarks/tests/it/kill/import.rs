@@ -34,7 +34,7 @@ async fn an_import_killed_in_the_middle_and_repeated_makes_each_link_once_on_pos
 
 async fn imported_once(store: &str) {
     let count = if super::is_soak() { MANY_LINKS } else { LINKS };
-    let token = super::add_person(store).await;
+    let token = super::add_person(store, "ann").await;
     // The links are only saved, and no page is read.
     let app = App::open(Settings::new(store, "127.0.0.1:0".parse().unwrap())).await.unwrap();
     app.store().queues().pause(&QueueName::parse("extraction").unwrap(), true, Some("a case")).await.unwrap();

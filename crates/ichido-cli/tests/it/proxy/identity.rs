@@ -56,7 +56,7 @@ impl Guarded {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tokens are valid by the machine's own clock")]
-fn seconds_from_now(seconds: i64) -> i64 {
+pub(crate) fn seconds_from_now(seconds: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
     i64::try_from(now).expect("before the end of time") + seconds
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,6 +22,8 @@ pub(crate) enum ServiceAction {
     Cut(Vec<u8>),
     /// Sends the response once the gate is open.
     AnswerWhen(ReleaseGate, Vec<u8>),
+    /// Sends the response after this time.
+    AnswerAfter(Duration, Vec<u8>),
 }
 
 /// Closed until a test opens it; then it stays open.
@@ -137,6 +140,10 @@ async fn handle_connection(
             ServiceAction::Answer(bytes) => write.write_all(&bytes).await,
             ServiceAction::AnswerWhen(gate, bytes) => {
                 gate.opened().await;
+                write.write_all(&bytes).await
+            }
+            ServiceAction::AnswerAfter(time, bytes) => {
+                tokio::time::sleep(time).await;
                 write.write_all(&bytes).await
             }
             ServiceAction::Cut(bytes) => {
