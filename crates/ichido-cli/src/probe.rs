@@ -5,6 +5,7 @@
 // Spec: F3.
 
 mod args;
+mod document;
 mod targets;
 
 use std::path::Path;

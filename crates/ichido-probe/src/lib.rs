@@ -34,5 +34,5 @@ pub use report::{Report, RuleFinding, Totals, junit, sarif};
 pub use rules::{ProbeRule, RulePlan, Subject, plan, rules};
 pub use run::{Bounds, RunError, run};
 pub use seen::Verdict;
-pub use target::{Command, Condition, Counter, Target, WebhookTarget};
+pub use target::{Command, Condition, Counter, OWN_HEADERS, Target, WebhookTarget};
 pub use transcript::{planned, transcript};

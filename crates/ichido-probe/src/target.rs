@@ -53,6 +53,10 @@ pub struct WebhookTarget {
     pub secret: Secret,
 }
 
+/// Headers that the probe sets or leaves out itself, so a target's own are not sent. Compressed responses are not read.
+pub const OWN_HEADERS: [&str; 6] =
+    ["idempotency-key", "host", "content-length", "connection", "transfer-encoding", "accept-encoding"];
+
 /// What stands for each rule's own text.
 pub(crate) const MARKER: &str = "{marker}";
 

@@ -27,8 +27,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// URL of the operation; with --openapi, of the API
-    #[arg(value_name = "URL", required_unless_present_any = ["webhook", "curl"])]
+    /// URL of the operation; with --openapi, of the API [default: its server]
+    #[arg(value_name = "URL", required_unless_present_any = ["webhook", "curl", "openapi"])]
     pub(super) url: Option<String>,
 
     /// URL of a webhook's consumer to test instead

@@ -1,6 +1,5 @@
 //! Turns the flags of `ichido probe` into targets, with all errors at once.
 
-use std::fmt::Display;
 use std::path::Path;
 
 use ichido_core::ledger::Profile;
@@ -9,11 +8,12 @@ use ichido_http::signature::Secret;
 use ichido_http::small_file;
 use ichido_http::url::HttpUrl;
 use ichido_probe::{
-    Baseline, Bounds, Command, Condition, Counter, MAX_BASELINE_BYTES, MAX_OPENAPI_BYTES, Target,
-    WebhookTarget, operations, parse_curl,
+    Baseline, Bounds, Command, Condition, Counter, MAX_BASELINE_BYTES, OWN_HEADERS, Target, WebhookTarget,
+    parse_curl,
 };
 
 use super::Args;
+use super::document::Document;
 use crate::exit::Exit;
 use crate::out;
 
@@ -44,7 +44,8 @@ pub(super) fn resolve(args: &Args) -> Result<Resolved<impl Fn(&Target) -> Bounds
     let times = [("--max-time", &args.max_time), ("--timeout", &args.timeout)];
     let times = times.map(|(flag, text)| faults.check(flag, duration::parse(text)));
     let baseline = args.baseline.as_deref().and_then(|file| baseline(file, &mut faults)).unwrap_or_default();
-    let operation = operation(args, &mut faults);
+    let document = args.openapi.as_deref().and_then(|file| Document::read(file, &mut faults));
+    let operation = operation(args, document.as_ref(), &mut faults);
     let target = operation.and_then(|one| target(args, profile.unwrap_or_default(), one, &mut faults));
     let target = faults.or(target)?;
     let [Some(max_duration), Some(timeout)] = times else {
@@ -57,21 +58,22 @@ pub(super) fn resolve(args: &Args) -> Result<Resolved<impl Fn(&Target) -> Bounds
         timeout,
         may_leave: !super::is_local(target),
     };
-    let targets = match &args.openapi {
-        Some(file) => of_document(file, &target)?,
+    let targets = match document {
+        Some(document) => document.targets(&target, args.url.is_some())?,
         None => vec![target],
     };
     Ok(Resolved { targets, baseline, bounds })
 }
 
-fn operation(args: &Args, faults: &mut ConfigErrors) -> Option<Operation> {
+fn operation(args: &Args, document: Option<&Document>, faults: &mut ConfigErrors) -> Option<Operation> {
     let headers = args.headers.iter().filter_map(|text| faults.check("--header", header(text))).collect();
     if let [program, words @ ..] = &args.curl[..] {
         if program != "curl" {
             faults.add("--", format!("\"{program}\" is not curl; write -- curl …"));
             return None;
         }
-        let read = faults.check("-- curl", parse_curl(words))?;
+        let file = |path: &Path| small_file::read_text(path).map_err(|error| error.to_string());
+        let read = faults.check("-- curl", parse_curl(words, &file))?;
         let headers = [read.headers, headers].concat();
         return Some(Operation { url: read.url, method: read.method, headers, body: read.body });
     }
@@ -80,7 +82,11 @@ fn operation(args: &Args, faults: &mut ConfigErrors) -> Option<Operation> {
         Some(Err(text)) => text.to_owned(),
         None => String::new(),
     };
-    let url = args.webhook.clone().or_else(|| args.url.clone()).unwrap_or_default();
+    let mut url = args.webhook.clone().or_else(|| args.url.clone());
+    if let (None, Some(document)) = (&url, document) {
+        url = Some(faults.check("--openapi", document.origin())?);
+    }
+    let url = url.unwrap_or_default();
     let method = args.method.clone().unwrap_or_else(|| "POST".to_owned());
     Some(Operation { url, method: method.to_ascii_uppercase(), headers, body })
 }
@@ -102,6 +108,7 @@ fn target(
     if !is_valid(&path) || path.contains('#') {
         faults.add("URL", "must have a path of visible ASCII without a fragment; percent-encode the rest");
     }
+    operation.headers.retain(|(name, _)| !is_own(name));
     let is_json = operation.body.trim_start().starts_with(['{', '[']);
     if is_json && !operation.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
         operation.headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
@@ -197,35 +204,16 @@ fn baseline(file: &Path, faults: &mut ConfigErrors) -> Option<Baseline> {
     faults.check("--baseline", Baseline::parse(&text))
 }
 
-fn read(file: &Path, max_bytes: usize, flag: &str, faults: &mut ConfigErrors) -> Option<String> {
+pub(super) fn read(file: &Path, max_bytes: usize, flag: &str, faults: &mut ConfigErrors) -> Option<String> {
     let text = small_file::read_text_within(file, max_bytes);
     faults.check(flag, text.map_err(|error| format!("cannot read {}: {error}", file.display())))
 }
 
-/// Returns a target for each state-changing operation of a document.
-fn of_document(file: &Path, api: &Target) -> Result<Vec<Target>, Exit> {
-    let mut faults = ConfigErrors::default();
-    let text = read(file, MAX_OPENAPI_BYTES, "--openapi", &mut faults);
-    let text = faults.or(text)?;
-    let invalid = |error: &dyn Display| Exit::invalid("--openapi", format!("{}: {error}", file.display()));
-    let found = operations(&text).map_err(|error| invalid(&error))?;
-    let base = api.path.trim_end_matches('/');
-    let mut targets = Vec::new();
-    for one in found {
-        if let Some(why) = one.skipped {
-            out::eprint(&format!("ichido probe: {} {} is skipped: {why}\n", one.method, one.path));
-            continue;
-        }
-        let mut target =
-            Target { method: one.method, path: format!("{base}{}", one.path), body: one.body, ..api.clone() };
-        if !target.body.is_empty() {
-            target.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
-            target.headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
-        }
-        targets.push(target);
+/// Whether the probe sets a header itself; says so, because the line may come from a pasted command.
+fn is_own(name: &str) -> bool {
+    let is_own = OWN_HEADERS.contains(&&*name.to_ascii_lowercase());
+    if is_own {
+        out::eprint(&format!("ichido probe: the header {name} is not sent; the probe sets its own\n"));
     }
-    if targets.is_empty() {
-        return Err(invalid(&"no operation can be tested"));
-    }
-    Ok(targets)
+    is_own
 }

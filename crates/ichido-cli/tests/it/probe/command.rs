@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 
 use ichido_probe::rules;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::folder;
+use crate::folder::{self, TempFolder};
 use crate::proxy::service::{FakeService, ServiceAction, answer};
 
 /// The exit code and output of a run.
@@ -89,23 +89,92 @@ async fn nothing_leaves_the_machine_without_consent() {
     );
 }
 
+/// Writes a document with these servers and an operation that takes a quantity; returns its path.
+fn document(folder: &TempFolder, servers: &Value) -> String {
+    let schema =
+        json!({ "type": "object", "required": ["qty"], "properties": { "qty": { "type": "integer" } } });
+    let body = json!({ "requestBody": { "content": { "application/json": { "schema": schema } } } });
+    let paths = json!({
+        "/orders": { "get": {}, "post": body },
+        "/orders/{id}": { "delete": {} },
+        "/refunds": { "servers": [{ "url": "https://refunds.example.invalid" }], "post": {} },
+    });
+    folder.write("api.json", &json!({ "servers": servers, "paths": paths }).to_string())
+}
+
+fn probed(output: &ProbeOutput) -> Vec<String> {
+    let report: Value =
+        serde_json::from_str(&output.out).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    report["runs"].as_array().unwrap().iter().map(|run| run["url"].as_str().unwrap().to_owned()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_operation_of_a_document_is_asked_for() {
     let service = naive().await;
     let folder = folder::fresh();
-    let schema = r#"{"type":"object","required":["qty"],"properties":{"qty":{"type":"integer"}}}"#;
-    let body =
-        format!("{{\"requestBody\":{{\"content\":{{\"application/json\":{{\"schema\":{schema}}}}}}}}}");
-    folder.write("api.json", &format!("{{\"paths\":{{\"/orders\":{{\"get\":{{}},\"post\":{body}}},\"/orders/{{id}}\":{{\"delete\":{{}}}}}}}}"));
-    let file = folder.path().join("api.json").display().to_string();
+    let file = document(&folder, &json!([]));
     let url = format!("http://{}/v1", service.address);
     let asked = run(&[&url, "--openapi", &file]).await;
     assert_eq!((asked.code, service.seen().len()), (Some(2), 0), "{asked:?}");
     let output = run(&[&url, "--openapi", &file, "--yes", "--json"]).await;
     assert!(output.err.contains("DELETE /orders/{id} is skipped: its path has parameters"), "{}", output.err);
-    let report: Value = serde_json::from_str(&output.out).unwrap();
-    assert!(report["runs"][0]["url"].as_str().is_some_and(|url| url.ends_with("/v1/orders")), "{report}");
-    assert!(service.seen().iter().all(|request| request.first.starts_with("POST /v1/orders ")));
+    assert_eq!(probed(&output), [format!("{url}/orders"), format!("{url}/refunds")]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_of_a_document_are_where_its_operations_are() {
+    let service = naive().await;
+    let folder = folder::fresh();
+    let address = service.address.to_string();
+    let variables = json!({ "at": { "default": address }, "version": { "default": "v2" } });
+    let file = document(&folder, &json!([{ "url": "http://{at}/{version}", "variables": variables }]));
+    let output = run(&["--openapi", &file, "--yes", "--json"]).await;
+    assert_eq!(probed(&output), [format!("http://{address}/v2/orders")]);
+    let elsewhere = "POST /refunds is skipped: it is at https://refunds.example.invalid; pass that URL";
+    assert!(output.err.contains(elsewhere), "{}", output.err);
+    // With a URL, its host is used, and the server's path if the URL has none.
+    let file = document(&folder, &json!([{ "url": "v3/" }]));
+    let output = run(&[&format!("http://{address}"), "--openapi", &file, "--yes", "--json"]).await;
+    assert_eq!(probed(&output), [format!("http://{address}/v3/orders"), format!("http://{address}/refunds")]);
+    let output = run(&["--openapi", &file]).await;
+    assert_eq!(output.code, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pasted_curl_commands_become_targets() {
+    let service = naive().await;
+    let folder = folder::fresh();
+    let file = folder.write("order.json", "{\"qty\":1}");
+    let url = format!("http://{}/orders", service.address);
+    let data = format!("@{file}");
+    let line = [
+        "--json",
+        "--",
+        "curl",
+        "-sX",
+        "POST",
+        &url,
+        "-H",
+        "Host: other",
+        "-H",
+        "idempotency-key: old",
+        "--json",
+        &data,
+        "-u",
+        "ann:s3cret",
+    ];
+    let output = run(&line).await;
+    assert_eq!(probed(&output), std::slice::from_ref(&url));
+    assert!(output.err.contains("the header Host is not sent"), "{}", output.err);
+    for request in service.seen() {
+        assert_eq!(request.all("host"), [service.address.to_string()]);
+        assert!(!request.all("idempotency-key").contains(&"old"), "{request:?}");
+        assert_eq!(request.one("authorization"), Some("Basic YW5uOnMzY3JldA=="));
+    }
+    assert!(!output.out.contains("YW5uOnMzY3JldA"), "{}", output.out);
+    let refused = run(&["--", "curl", "-k", &url]).await;
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("-k is not supported: the probe verifies certificates"), "{}", refused.err);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
