@@ -229,3 +229,29 @@ async fn invalid_probe_flags_are_reported_together() {
     }
     assert!(rules().count() == 36, "the help says how many");
 }
+
+/// Each command of the guides, as somebody pastes it, but without sending anything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_of_the_guides_are_understood() {
+    const GUIDES: [&str; 2] = [
+        include_str!("../../../../../docs/guides/probe.md"),
+        include_str!("../../../../../docs/guides/acp.md"),
+    ];
+    let folder = folder::fresh();
+    document(&folder, &json!([]));
+    std::fs::rename(folder.path().join("api.json"), folder.path().join("openapi.json")).unwrap();
+    folder.write("secret.txt", "whsec_cGxKM25teUNER0JLSW5hdmRPSzE1anNs");
+    let program = env!("CARGO_BIN_EXE_ichido");
+    let mut found = 0;
+    for block in GUIDES.iter().flat_map(|guide| guide.split("```sh\n").skip(1)) {
+        let block = block.split("```").next().unwrap();
+        if !block.starts_with("ichido probe ") {
+            continue;
+        }
+        let command = block.replace("ichido probe ", &format!("{program} probe --dry-run "));
+        let output = Command::new("sh").args(["-c", &command]).current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{block}: {}", String::from_utf8_lossy(&output.stderr));
+        found += 1;
+    }
+    assert!(4 < found, "{found} commands");
+}
