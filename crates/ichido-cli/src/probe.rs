@@ -12,9 +12,11 @@ use std::path::Path;
 
 use ichido_core::text::visible;
 use ichido_http::clock;
+use ichido_http::signals::Signals;
 use ichido_http::url::Host;
 use ichido_probe::{
-    Baseline, Report, RulePlan, Subject, Target, junit, plan, planned, rules, run_name, sarif,
+    Baseline, ProbeRule, Report, RulePlan, Secrets, Subject, Target, junit, plan, planned, rules, run_name,
+    sarif,
 };
 use serde_json::json;
 
@@ -31,30 +33,75 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if args.dry_run {
         return dry_run(&targets, random, args.json);
     }
-    let mut reports = Vec::new();
+    let mut agreed = Vec::new();
     for target in &targets {
-        if !is_agreed(target, &args)? {
-            continue;
+        if is_agreed(target, random, &args)? {
+            agreed.push(target);
         }
-        let report = ichido_probe::run(target, bounds(target), random, clock::now, |rule| {
-            tracing::info!(rule = rule.id, "rule started");
-        });
-        reports.push(report.await.map_err(|error| Exit::Failed(error.to_string()))?);
     }
-    show(&mut reports, &baseline, &args)
+    let mut signals = Signals::listen()?;
+    let mut reports = Vec::new();
+    for target in &agreed {
+        let progress = |rule: &ProbeRule| tracing::info!(rule = rule.id, "rule started");
+        let report =
+            ichido_probe::run_until(target, bounds(target), random, clock::now, progress, signals.next());
+        let report = report.await.map_err(|error| Exit::Failed(error.to_string()))?;
+        let is_stopped = report.unchecked.as_ref().is_some_and(|unchecked| unchecked.is_stopped);
+        reports.push(report);
+        if is_stopped {
+            break;
+        }
+    }
+    let shown = show(&mut reports, &baseline, &args);
+    match (shown, incomplete(&reports, &agreed[reports.len()..])) {
+        (Ok(()) | Err(Exit::Findings), Some(incomplete)) => Err(incomplete),
+        (shown, _) => shown,
+    }
 }
 
 /// Shows what will be sent, and asks where that is not plainly meant: beyond this machine, or found in a document.
-fn is_agreed(target: &Target, args: &Args) -> Result<bool, Exit> {
-    let is_local = is_local(target);
-    let bodies =
-        if target.body.is_empty() { String::new() } else { format!(" with {}", visible(&target.body)) };
-    let what = format!("{} {}{}{bodies}", target.method, target.origin(), visible(&target.path));
-    out::eprint(&format!("ichido probe: sends variants of {what}\n"));
-    if args.yes || (is_local && args.openapi.is_none()) {
+fn is_agreed(target: &Target, random: [u8; 4], args: &Args) -> Result<bool, Exit> {
+    let run = run_name(random);
+    let plans: Vec<RulePlan> =
+        of_target(target).filter_map(|rule| plan(rule, target, &run, clock::now()).ok()).collect();
+    let requests: usize = plans.iter().map(RulePlan::requests).sum();
+    let effects: usize = plans.iter().map(RulePlan::effects).sum();
+    let secrets = Secrets::of(target);
+    let body = if target.body.is_empty() { String::new() } else { format!(" with {}", target.body) };
+    let what = format!(
+        "sends variants of {} {}{}{body}: about {requests} requests (at most {}); up to {effects} take effect, marked \
+         {run}, and nothing removes what they leave",
+        target.method,
+        target.origin(),
+        target.path,
+        args.max_requests,
+    );
+    let what = visible(&secrets.redacted(&what));
+    out::eprint(&format!("ichido probe: {what}\n"));
+    if args.yes || (is_local(target) && args.openapi.is_none()) {
         return Ok(true);
     }
-    out::ask("yes", &format!("this would send many requests: {what}"))
+    out::ask("yes", &format!("ichido probe {what}"))
+}
+
+/// Returns the rules about a target.
+fn of_target(target: &Target) -> impl Iterator<Item = &'static ProbeRule> {
+    let is_webhook = target.webhook.is_some();
+    rules().filter(move |rule| (rule.subject == Subject::Webhook) == is_webhook)
+}
+
+/// Says what was not checked; `None` if all was.
+fn incomplete(reports: &[Report], left: &[&Target]) -> Option<Exit> {
+    let unchecked: Vec<_> = reports.iter().filter_map(|report| report.unchecked.as_ref()).collect();
+    let is_stopped = unchecked.iter().any(|unchecked| unchecked.is_stopped);
+    let mut why: Vec<String> = unchecked.iter().map(ToString::to_string).collect();
+    why.extend(left.iter().map(|target| format!("{} {} was not tested", target.method, target.path)));
+    let why = why.join("; ");
+    match () {
+        () if why.is_empty() => None,
+        () if is_stopped => Some(Exit::Interrupted(why)),
+        () => Some(Exit::Failed(why)),
+    }
 }
 
 /// Whether the target is on this machine.
@@ -71,12 +118,12 @@ fn dry_run(targets: &[Target], random: [u8; 4], is_json: bool) -> Result<(), Exi
     let mut total = 0;
     let mut all = Vec::new();
     for target in targets {
-        let of_target = rules().filter(|rule| (rule.subject == Subject::Webhook) == target.webhook.is_some());
-        for rule in of_target {
+        let secrets = Secrets::of(target);
+        for rule in of_target(target) {
             let planned_rule = plan(rule, target, &run, clock::now());
             total += planned_rule.as_ref().map_or(0, RulePlan::requests);
             let text = match &planned_rule {
-                Ok(planned_rule) => planned(&target.origin(), &planned_rule.steps),
+                Ok(planned_rule) => planned(target, &secrets, planned_rule),
                 Err(verdict) => format!("# {}: {}\n", verdict.as_str(), verdict.why()),
             };
             if is_json {
@@ -114,7 +161,10 @@ fn show(reports: &mut [Report], baseline: &Baseline, args: &Args) -> Result<(), 
         seen += totals.passed + totals.errors + totals.warnings + totals.accepted;
     }
     match (errors, seen) {
-        (0, 0) => Err(Exit::Failed("nothing was tested; the evidence says why".to_owned())),
+        // An incomplete run says itself why.
+        (0, 0) if reports.iter().all(|report| report.unchecked.is_none()) => {
+            Err(Exit::Failed("nothing was tested; the evidence says why".to_owned()))
+        }
         (0, _) => Ok(()),
         _ => Err(Exit::Findings),
     }

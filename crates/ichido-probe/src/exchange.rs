@@ -1,5 +1,7 @@
 //! What the probe sends and what it recorded.
 
+use crate::target::Command;
+
 /// A request to send, byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRequest {
@@ -96,7 +98,7 @@ pub enum EffectCount {
 }
 
 /// A step of a rule.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Sends a request and awaits its response.
     Send(ProbeRequest),
@@ -105,17 +107,19 @@ pub enum Step {
     /// Sends a request and, while it is in flight, takes other steps; then awaits its response.
     During(ProbeRequest, Vec<Step>),
     /// Runs a command of the user.
-    Run(String),
+    Run(Command, String),
 }
 
 impl Step {
-    /// Returns how many requests the step sends at least.
-    pub fn requests(&self) -> usize {
+    /// Returns the requests that the step sends at least.
+    pub fn requests(&self) -> Vec<&ProbeRequest> {
         match self {
-            Self::Send(_) => 1,
-            Self::Together(all) => all.len(),
-            Self::During(_, steps) => 1 + steps.iter().map(Self::requests).sum::<usize>(),
-            Self::Run(_) => 0,
+            Self::Send(one) => vec![one],
+            Self::Together(all) => all.iter().collect(),
+            Self::During(one, steps) => {
+                std::iter::once(one).chain(steps.iter().flat_map(Self::requests)).collect()
+            }
+            Self::Run(..) => Vec::new(),
         }
     }
 }

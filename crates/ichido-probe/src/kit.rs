@@ -146,7 +146,7 @@ impl<'a> Kit<'a> {
     pub(crate) fn command(&self, command: Command) -> Result<Step, NotApplicable> {
         let found = self.target.commands.iter().find(|(one, _)| *one == command);
         let missing = || format!("the probe cannot act on the API; pass --{command} COMMAND");
-        found.map(|(_, line)| Step::Run(line.clone())).ok_or_else(missing)
+        found.map(|(_, line)| Step::Run(command, line.clone())).ok_or_else(missing)
     }
 
     /// Returns the request with this header line instead of the lines of its name.

@@ -9,6 +9,7 @@
 // SPEC F3.
 
 mod baseline;
+mod commands;
 mod curl;
 mod exchange;
 mod h2_race;
@@ -19,10 +20,12 @@ mod patience;
 mod report;
 mod rules;
 mod run;
+mod secrets;
 mod seen;
 mod sender;
 mod target;
 mod transcript;
+mod unchecked;
 mod wire;
 
 pub use baseline::{Baseline, BaselineError, MAX_BYTES as MAX_BASELINE_BYTES};
@@ -32,7 +35,9 @@ pub use kit::run_name;
 pub use openapi::{MAX_BYTES as MAX_OPENAPI_BYTES, OpenApiError, OpenApiOperation, operations};
 pub use report::{Report, RuleFinding, Totals, junit, sarif};
 pub use rules::{ProbeRule, RulePlan, Subject, plan, rules};
-pub use run::{Bounds, RunError, run};
+pub use run::{Bounds, RunError, run, run_until};
+pub use secrets::Secrets;
 pub use seen::Verdict;
 pub use target::{Command, Condition, Counter, OWN_HEADERS, Target, WebhookTarget};
-pub use transcript::{planned, transcript};
+pub use transcript::planned;
+pub use unchecked::Unchecked;

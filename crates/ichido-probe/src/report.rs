@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use ichido_core::ledger::Profile;
 use ichido_core::text::table::{Column, View};
-use ichido_core::text::visible;
+use ichido_core::text::{bounded, visible};
 use ichido_rules::Severity;
 use ichido_rules::sarif::{SarifResult, log};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::exchange::{EffectCount, Exchange};
 use crate::rules::{ProbeRule, rules};
 use crate::seen::Verdict;
-use crate::transcript::transcript;
+use crate::unchecked::Unchecked;
 
 /// What was found about a rule.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub struct RuleFinding {
     pub exchanges: Vec<Exchange>,
     /// The counted effects.
     pub effects: EffectCount,
+    /// The commands that repeat it, without credentials.
+    pub transcript: String,
     /// Why a failure is accepted, if the baseline accepts it.
     pub accepted: Option<String>,
 }
@@ -37,6 +39,8 @@ pub struct RuleFinding {
 pub struct Report {
     /// One finding for each rule, in the order of the rules.
     pub findings: Vec<RuleFinding>,
+    /// What was not checked; `None` if the run is complete.
+    pub unchecked: Option<Unchecked>,
     /// The profile that was expected.
     pub profile: Profile,
     /// The target's method.
@@ -69,13 +73,15 @@ pub struct Totals {
 }
 
 impl RuleFinding {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         rule: &'static ProbeRule,
         verdict: Verdict,
         exchanges: Vec<Exchange>,
         effects: EffectCount,
     ) -> Self {
-        Self { rule, verdict, exchanges, effects, accepted: None }
+        // What a target sends may be long.
+        let verdict = verdict.map(|why| bounded(&why, MAX_EVIDENCE_CHARS));
+        Self { rule, verdict, exchanges, effects, transcript: String::new(), accepted: None }
     }
 
     /// Whether the rule is broken and the baseline does not accept it.
@@ -111,11 +117,6 @@ impl Report {
         self.url[host..].find('/').map_or(&*self.url, |path| &self.url[..host + path])
     }
 
-    /// Returns the commands that repeat a finding.
-    pub fn transcript(&self, finding: &RuleFinding) -> String {
-        transcript(self.origin(), &finding.exchanges, &finding.effects)
-    }
-
     /// Formats the findings for a person: a table, then what to do about each broken rule, then a summary.
     pub fn people(&self, view: &View) -> String {
         let rows = self.findings.iter().map(|finding| {
@@ -137,8 +138,12 @@ impl Report {
             _ = writeln!(text, "  why:      {}", rule.why);
             _ = writeln!(text, "  fix:      {}", rule.help);
             _ = writeln!(text, "  replay:");
-            for line in self.transcript(finding).lines().take(MAX_SHOWN_LINES) {
+            for line in finding.transcript.lines().take(MAX_SHOWN_LINES) {
                 _ = writeln!(text, "    {}", visible(line));
+            }
+            let rest = finding.transcript.lines().skip(MAX_SHOWN_LINES).count();
+            if 0 < rest {
+                _ = writeln!(text, "    … {rest} more lines; --json has all");
             }
         }
         text + "\n" + &self.summary()
@@ -147,10 +152,12 @@ impl Report {
     fn summary(&self) -> String {
         let Totals { passed, errors, warnings, accepted, unverified, not_applicable } = self.totals();
         let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let unchecked =
+            self.unchecked.as_ref().map_or_else(String::new, |unchecked| format!("{unchecked}\n"));
         format!(
             "{} {} as {}: {passed} passed, {errors} error{}, {warnings} warning{}, {accepted} accepted, \
              {unverified} unverified, {not_applicable} not applicable\n\
-             {} requests were sent{}; what they created is marked {}\n",
+             {} requests were sent{}; what they created is marked {}\n{unchecked}",
             self.method,
             visible(&self.url),
             self.profile,
@@ -178,6 +185,7 @@ impl Report {
             "accepted": totals.accepted,
             "unverified": totals.unverified,
             "not_applicable": totals.not_applicable,
+            "incomplete": self.unchecked.as_ref().map(ToString::to_string),
             "findings": self.findings.iter().map(|finding| json!({
                 "rule": finding.rule.id,
                 "title": finding.rule.title,
@@ -188,12 +196,14 @@ impl Report {
                 "help": finding.rule.help,
                 "accepted": finding.accepted,
                 "effects": match finding.effects { EffectCount::Counted(count) => Some(count), _ => None },
-                "transcript": self.transcript(finding),
+                "transcript": finding.transcript,
             })).collect::<Vec<_>>(),
         })
     }
 }
 
+/// How much evidence of a rule is shown.
+const MAX_EVIDENCE_CHARS: usize = 400;
 /// The longest transcript that a person is shown; `--json` has all.
 const MAX_SHOWN_LINES: usize = 40;
 
@@ -246,7 +256,7 @@ pub fn junit(reports: &[Report]) -> String {
             let inside = match (&finding.verdict, finding.is_open()) {
                 (Verdict::Pass(_), _) => String::new(),
                 (_, true) => {
-                    let transcript = xml(&report.transcript(finding));
+                    let transcript = xml(&finding.transcript);
                     format!(
                         "<failure type=\"{}\" message=\"{why}\">{transcript}</failure>",
                         finding.rule.severity
@@ -298,6 +308,7 @@ mod tests {
                 of("ICH-P16", Verdict::NotApplicable("no second identity".to_owned())),
                 of("ICH-P19", Verdict::Unverified("no counter".to_owned())),
             ],
+            unchecked: None,
             profile: Profile::Ichido,
             method: "POST".to_owned(),
             url: "http://127.0.0.1:1/v1/orders".to_owned(),
@@ -344,6 +355,6 @@ mod tests {
         let text = junit(&[report()]);
         assert!(text.contains("tests=\"5\" failures=\"2\" skipped=\"2\""), "{text}");
         assert!(text.contains("<skipped message=\"not applicable: no second identity\"/>"), "{text}");
-        assert!(text.contains("&lt;\u{fffd}[2J&gt;"), "{text}");
+        assert!(text.contains("&lt;\\u{1b}[2J&gt;"), "{text}");
     }
 }

@@ -18,6 +18,7 @@ mod tests;
 mod webhook;
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ops::Deref;
 
 use ichido_core::ledger::Profile;
@@ -25,7 +26,7 @@ use ichido_core::time::Timestamp;
 use ichido_rules::RulePage;
 
 use crate::exchange::{EffectCount, Exchange, ProbeRequest, Step};
-use crate::kit::{Kit, NotApplicable};
+use crate::kit::{KEY, Kit, NotApplicable};
 use crate::seen::{Doubt, Judged, Seen, Verdict, counted};
 use crate::target::Target;
 
@@ -63,7 +64,17 @@ pub struct RulePlan {
 impl RulePlan {
     /// Returns how many requests it sends at least.
     pub fn requests(&self) -> usize {
-        self.steps.iter().map(Step::requests).sum::<usize>() + 2 * usize::from(self.count.is_some())
+        self.steps.iter().flat_map(Step::requests).count() + 2 * usize::from(self.count.is_some())
+    }
+
+    /// Returns how many of them may take effect in an API that keeps the rule.
+    pub fn effects(&self) -> usize {
+        let requests = self.steps.iter().flat_map(Step::requests);
+        let key = |request: &ProbeRequest| {
+            let is_key = |name: &str| name.eq_ignore_ascii_case(KEY) || name == "webhook-id";
+            request.headers.iter().find(|(name, _)| is_key(name)).map(|(_, value)| value.clone())
+        };
+        requests.map(key).collect::<HashSet<_>>().len()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Takes the steps of the rules, within bounds, and records what came back.
 
-use std::pin::Pin;
-use std::process::Stdio;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,16 +8,20 @@ use std::time::Duration;
 use ichido_core::text::bounded;
 use ichido_core::time::Timestamp;
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
+use crate::commands::Commands;
 use crate::exchange::{EffectCount, Exchange, ProbeRequest, Received, Step};
 use crate::kit::{self, Kit};
 use crate::patience::PatientSender;
 use crate::report::{Report, RuleFinding};
 use crate::rules::{ProbeRule, RulePlan, Subject, judge, plan, rules};
+use crate::secrets::Secrets;
 use crate::seen::{Doubt, Verdict};
 use crate::sender::ProbeSender;
 use crate::target::{Counter, Target};
+use crate::transcript::transcript;
+use crate::unchecked::Unchecked;
 
 /// How long after a slow request the next step is taken, so that the slow one is in flight.
 const IN_FLIGHT_BY_THEN: Duration = Duration::from_millis(300);
@@ -33,6 +36,8 @@ const MAX_EXCESS_COUNTS: usize = 3;
 /// Why a counter that never rests says nothing.
 const MOVING_COUNTER: &str = "the counter rises though the probe sends nothing: it counts the requests of others; count \
     only the effects of {marker}";
+/// The option of a command that counts.
+const COUNT: &str = "count-command";
 /// How much of a command's output is quoted.
 const MAX_PRINTED_CHARS: usize = 60;
 
@@ -61,23 +66,60 @@ impl std::fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
+/// What came of a rule's steps.
+struct Taken {
+    verdict: Verdict,
+    effects: EffectCount,
+    /// Whether the steps did not come to their end.
+    is_unchecked: bool,
+}
+
+impl Taken {
+    const fn judged(verdict: Verdict, effects: EffectCount) -> Self {
+        Self { verdict, effects, is_unchecked: false }
+    }
+
+    const fn unchecked(why: String) -> Self {
+        Self { verdict: Verdict::Unverified(why), effects: EffectCount::NotCounted, is_unchecked: true }
+    }
+}
+
 /// A run against one target.
 struct Run<'a> {
     target: &'a Target,
+    secrets: Secrets,
     sender: PatientSender,
     bounds: Bounds,
     marker: String,
+    commands: Commands,
+    /// Whether the rule's steps ran a command, so the target may be away.
+    ran_command: bool,
 }
 
 /// Tests a target, one rule after the other.
 ///
-/// It first waits until the target listens, and fails if it does not. `random` names the run; `now` is the time of webhooks' signatures; `progress` gets each rule before its steps.
+/// It first waits until the target listens, and fails if it does not. `random` names the run; `now` is the time of webhooks'
+/// signatures; `progress` gets each rule before its steps.
 pub async fn run(
     target: &Target,
     bounds: Bounds,
     random: [u8; 4],
     now: impl Fn() -> Timestamp,
+    progress: impl FnMut(&'static ProbeRule),
+) -> Result<Report, RunError> {
+    run_until(target, bounds, random, now, progress, std::future::pending()).await
+}
+
+/// Tests a target until `stop`. Then the report has what was found so far, and says what was not checked.
+///
+/// Commands that stop the target are never left half-way: the target is started again first.
+pub async fn run_until(
+    target: &Target,
+    bounds: Bounds,
+    random: [u8; 4],
+    now: impl Fn() -> Timestamp,
     mut progress: impl FnMut(&'static ProbeRule),
+    stop: impl Future<Output = ()>,
 ) -> Result<Report, RunError> {
     let mut sender = ProbeSender::new(&target.url, bounds.may_leave, bounds.timeout).map_err(RunError)?;
     let name = kit::run_name(random);
@@ -95,18 +137,20 @@ pub async fn run(
         deadline: Instant::now() + bounds.max_duration,
         may_restart: false,
     };
-    let mut run = Run { target, sender, bounds, marker: String::new() };
-    run.check_counter(&name, now()).await.map_err(RunError)?;
-    let mut findings = Vec::new();
-    for rule in rules().filter(|rule| (rule.subject == Subject::Webhook) == target.webhook.is_some()) {
-        progress(rule);
-        findings.push(match plan(rule, target, &name, now()) {
-            Ok(planned) => run.take(rule, planned).await,
-            Err(verdict) => RuleFinding::new(rule, verdict, Vec::new(), EffectCount::NotCounted),
-        });
-    }
+    let mut run = Run {
+        target,
+        secrets: Secrets::of(target),
+        sender,
+        bounds,
+        marker: String::new(),
+        commands: Commands::new(target, bounds.timeout),
+        ran_command: false,
+    };
+    run.check_counter(&name, now()).await.map_err(|why| RunError(run.secrets.redacted(&why)))?;
+    let (findings, unchecked) = run.rules(&name, now, &mut progress, stop).await;
     Ok(Report {
         findings,
+        unchecked,
         profile: target.profile,
         method: target.method.clone(),
         url: shown(target),
@@ -134,17 +178,95 @@ impl Run<'_> {
         }
     }
 
-    async fn take(&mut self, rule: &'static ProbeRule, planned: RulePlan) -> RuleFinding {
-        let unverified =
-            |why, exchanges, effects| RuleFinding::new(rule, Verdict::Unverified(why), exchanges, effects);
-        if let Err(why) = self.sender.check_bound(planned.requests()) {
-            return unverified(why, Vec::new(), EffectCount::NotCounted);
+    /// Takes all rules, and returns what was not checked.
+    async fn rules(
+        &mut self,
+        name: &str,
+        now: impl Fn() -> Timestamp,
+        progress: &mut impl FnMut(&'static ProbeRule),
+        stop: impl Future<Output = ()>,
+    ) -> (Vec<RuleFinding>, Option<Unchecked>) {
+        let mut stop = pin!(stop);
+        let (mut findings, mut unchecked) = (Vec::new(), Unchecked::default());
+        let is_webhook = self.target.webhook.is_some();
+        for rule in rules().filter(|rule| (rule.subject == Subject::Webhook) == is_webhook) {
+            let planned = match plan(rule, self.target, name, now()) {
+                Ok(planned) => planned,
+                Err(verdict) => {
+                    findings.push(RuleFinding::new(rule, verdict, Vec::new(), EffectCount::NotCounted));
+                    continue;
+                }
+            };
+            if let Some(why) = unchecked.ends_run() {
+                let why = format!("not checked: {why}");
+                findings.push(RuleFinding::new(
+                    rule,
+                    Verdict::Unverified(why),
+                    Vec::new(),
+                    EffectCount::NotCounted,
+                ));
+                unchecked.rules.push(rule.id);
+                continue;
+            }
+            progress(rule);
+            let mut exchanges = Vec::new();
+            // A stopped rule is dropped at once; what it has begun to do to the target is not.
+            let taken = tokio::select! {
+                taken = self.take(rule, &planned, &mut exchanges) => taken,
+                () = &mut stop => {
+                    unchecked.is_stopped = true;
+                    Taken::unchecked("the run was stopped".to_owned())
+                }
+            };
+            let restarted = self.restart(&exchanges).await;
+            if taken.is_unchecked {
+                unchecked.add(rule.id, taken.verdict.why());
+            }
+            if let Err(why) = restarted {
+                unchecked.target_is_away = Some(why);
+            }
+            findings.push(self.finding(rule, &planned, taken, exchanges));
         }
-        self.marker = planned.marker;
+        let is_complete = unchecked.rules.is_empty() && unchecked.target_is_away.is_none();
+        (findings, (!is_complete).then_some(unchecked))
+    }
+
+    /// Makes sure that the target runs again after a rule that may have stopped it.
+    async fn restart(&mut self, exchanges: &[Exchange]) -> Result<(), String> {
+        let marker = self.marker.clone();
+        self.commands.finish(&marker).await?;
+        let is_away = exchanges.iter().any(|one| matches!(one.received, Received::NotConnected(_)));
+        if std::mem::take(&mut self.ran_command) || is_away {
+            self.sender.sender.listens(STARTS_WITHIN.min(self.bounds.timeout)).await?;
+        }
+        Ok(())
+    }
+
+    fn finding(
+        &self,
+        rule: &'static ProbeRule,
+        planned: &RulePlan,
+        taken: Taken,
+        exchanges: Vec<Exchange>,
+    ) -> RuleFinding {
+        let verdict = taken.verdict.map(|why| self.secrets.redacted(&why));
+        let transcript = transcript(self.target, &self.secrets, planned, &exchanges, &taken.effects);
+        RuleFinding { transcript, ..RuleFinding::new(rule, verdict, exchanges, taken.effects) }
+    }
+
+    async fn take(
+        &mut self,
+        rule: &'static ProbeRule,
+        planned: &RulePlan,
+        exchanges: &mut Vec<Exchange>,
+    ) -> Taken {
+        if let Err(why) = self.sender.check_bound(planned.requests()) {
+            return Taken::unchecked(why);
+        }
+        self.marker.clone_from(&planned.marker);
         self.sender.may_restart = false;
         let before = self.count(planned.count.as_ref()).await;
-        let mut exchanges = Vec::new();
-        let taken = self.steps(planned.steps, &mut exchanges).await;
+        let taken = self.steps(planned.steps.clone(), exchanges).await;
         let mut earlier = None;
         for counts in 1.. {
             let effects = match (&before, self.count(planned.count.as_ref()).await) {
@@ -154,9 +276,9 @@ impl Run<'_> {
                 (_, Some(Err(why))) => EffectCount::Failed(why),
             };
             if let Err(why) = &taken {
-                return unverified(why.clone(), exchanges, effects);
+                return Taken { effects, ..Taken::unchecked(why.clone()) };
             }
-            let (verdict, doubt) = judge(rule, self.target.profile, &exchanges, &effects);
+            let (verdict, doubt) = judge(rule, self.target.profile, exchanges, &effects);
             let is_stable = earlier.as_ref() == Some(&effects);
             match doubt {
                 // The counter may be behind, as one that reads a replica is.
@@ -164,16 +286,16 @@ impl Run<'_> {
                 // It may count the requests of others, which do not end with ours.
                 Doubt::Excess if !is_stable && counts < MAX_EXCESS_COUNTS => (),
                 Doubt::Excess if !is_stable => {
-                    return unverified(MOVING_COUNTER.to_owned(), exchanges, effects);
+                    return Taken::judged(Verdict::Unverified(MOVING_COUNTER.to_owned()), effects);
                 }
                 Doubt::None | Doubt::Missing | Doubt::Excess => {
-                    return RuleFinding::new(rule, verdict, exchanges, effects);
+                    return Taken::judged(verdict, effects);
                 }
             }
             earlier = Some(effects);
             sleep(COUNT_AGAIN_AFTER).await;
         }
-        unverified("it was not counted".to_owned(), exchanges, EffectCount::NotCounted)
+        Taken::unchecked("its effects were not counted".to_owned())
     }
 
     fn steps<'s>(
@@ -207,9 +329,9 @@ impl Run<'_> {
                             .extend(meanwhile.map(|one| Exchange { is_with_previous: is_in_flight, ..one }));
                         taken?;
                     }
-                    Step::Run(line) => {
-                        self.sender.may_restart = true;
-                        self.command(&line).await?;
+                    Step::Run(command, line) => {
+                        (self.sender.may_restart, self.ran_command) = (true, true);
+                        self.commands.run(command.as_str(), &line, &self.marker).await?;
                     }
                 }
             }
@@ -228,25 +350,14 @@ impl Run<'_> {
                     Received::Cut => Err("it was cut".to_owned()),
                 }))
             }
-            (Counter::Command(line), _) => Some(self.command(line).await.and_then(|out| {
-                let printed = bounded(out.trim(), MAX_PRINTED_CHARS);
-                out.trim().parse().map_err(|_| format!("the command did not print a count: {printed}"))
-            })),
+            (Counter::Command(line), _) => {
+                Some(self.commands.run(COUNT, line, &self.marker).await.and_then(|out| {
+                    let printed = bounded(out.trim(), MAX_PRINTED_CHARS);
+                    out.trim().parse().map_err(|_| format!("the command did not print a count: {printed}"))
+                }))
+            }
             (Counter::Get { .. }, None) => None,
         }
-    }
-
-    /// Runs a command of the user to its end; returns what it printed.
-    async fn command(&self, line: &str) -> Result<String, String> {
-        let mut command = tokio::process::Command::new("sh");
-        command.args(["-c", line]).env("PROBE_MARKER", &self.marker).stdin(Stdio::null()).kill_on_drop(true);
-        let output = timeout_at(Instant::now() + self.bounds.timeout, command.output()).await;
-        let output = output.map_err(|_| format!("the command \"{line}\" did not end in time"))?;
-        let output = output.map_err(|error| format!("the command \"{line}\" did not start: {error}"))?;
-        if !output.status.success() {
-            return Err(format!("the command \"{line}\" failed: {}", output.status));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 

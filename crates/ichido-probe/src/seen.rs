@@ -33,6 +33,16 @@ impl Verdict {
         }
     }
 
+    /// Returns the verdict with another text of why.
+    pub(crate) fn map(self, of: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Pass(why) => Self::Pass(of(why)),
+            Self::Fail(why) => Self::Fail(of(why)),
+            Self::NotApplicable(why) => Self::NotApplicable(of(why)),
+            Self::Unverified(why) => Self::Unverified(of(why)),
+        }
+    }
+
     /// Returns why.
     pub fn why(&self) -> &str {
         let (Self::Pass(why) | Self::Fail(why) | Self::NotApplicable(why) | Self::Unverified(why)) = self;
@@ -221,7 +231,13 @@ pub(crate) fn is_same(first: &ProbeResponse, again: &ProbeResponse, purpose: &st
     if (first.status, &first.body) == (again.status, &again.body) {
         return Ok(());
     }
-    fail(format!("{purpose} got {} instead of the first response, {}", shown(again), shown(first)))
+    let at = first.body.iter().zip(&again.body).take_while(|(one, other)| one == other).count();
+    let place = match (shown(first), shown(again)) {
+        // What is shown is cut off before they differ.
+        (one, other) if one == other => format!(" (the bodies differ at byte {at})"),
+        _ => String::new(),
+    };
+    fail(format!("{purpose} got {} instead of the first response, {}{place}", shown(again), shown(first)))
 }
 
 /// Whether a response says, in this profile, that the action is still in flight.
@@ -259,5 +275,25 @@ pub(crate) fn shown(response: &ProbeResponse) -> String {
         format!("{}{marked}", response.status)
     } else {
         format!("{} {}{marked}", response.status, bounded(&body, MAX_CHARS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_that_share_a_beginning_differ() {
+        let of = |end: &str| {
+            let body = format!("{}{end}", "x".repeat(10_000)).into_bytes();
+            ProbeResponse { status: 201, headers: Vec::new(), body }
+        };
+        assert_eq!(is_same(&of("1"), &of("1"), "the retry"), Ok(()));
+        let Err(verdict) = is_same(&of("1"), &of("2"), "the retry") else { panic!("they are not the same") };
+        let why = verdict.why();
+        assert!(
+            why.contains("xxx… instead of") && why.ends_with("xxx… (the bodies differ at byte 10000)"),
+            "{why}"
+        );
     }
 }

@@ -1,59 +1,276 @@
-//! The exchanges of a rule as a shell script that somebody else can run.
+//! The steps of a rule as a shell script that somebody else can run.
 //!
-//! Credentials become shell variables: a transcript is made to be passed on.
+//! Guarantee: the commands run as they are, in bash, and send what the probe sent. Credentials, and the commands of the
+//! user, are shell variables that the script asks for: a transcript is made to be passed on.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::exchange::{Cut, EffectCount, Exchange, ProbeRequest, Received, Step};
+use crate::rules::RulePlan;
+use crate::secrets::{Piece, Secrets};
 use crate::seen::shown;
+use crate::target::{Counter, Target};
 
-/// Header fields whose values are credentials.
-const SECRET: [&str; 6] =
-    ["authorization", "cookie", "proxy-authorization", "x-api-key", "api-key", "x-auth-token"];
-
-/// Returns the commands that repeat these exchanges, with what came back as comments.
-pub fn transcript(origin: &str, exchanges: &[Exchange], effects: &EffectCount) -> String {
-    let mut text = String::new();
-    let mut secrets: Vec<(String, Vec<u8>)> = Vec::new();
-    let mut groups = exchanges.chunk_by(|one, next| one.request == next.request).enumerate().peekable();
-    while let Some((index, group)) = groups.next() {
-        let Some(first) = group.first() else { continue };
-        let request = &first.request;
-        let is_with_next =
-            groups.peek().is_some_and(|(_, next)| next.first().is_some_and(|one| one.is_with_previous));
-        let is_together = group.iter().skip(1).any(|one| one.is_with_previous);
-        let note = if first.is_with_previous { ", while that is in flight" } else { cut_note(request.cut) };
-        let purpose = format!("# {}. {}{note}", index + 1, request.purpose);
-        let command = curl(origin, request, &mut secrets);
-        let command = match group.len() {
-            1 if is_with_next => format!("{purpose}\n{command} &"),
-            1 => format!("{purpose}\n{command}"),
-            count if is_together => {
-                format!("{purpose} ({count} at once)\nfor n in $(seq {count}); do\n{command} &\ndone\nwait")
-            }
-            count => format!("{purpose} ({count} times)\nfor n in $(seq {count}); do\n{command}\ndone"),
+/// Returns the commands that repeat a rule's steps, with what came back as comments.
+pub(crate) fn transcript(
+    target: &Target,
+    secrets: &Secrets,
+    plan: &RulePlan,
+    exchanges: &[Exchange],
+    effects: &EffectCount,
+) -> String {
+    let mut script = Script::new(target, secrets);
+    script.steps(&plan.steps, &mut Some(exchanges.iter()), "");
+    if *effects != EffectCount::NotCounted {
+        script.count(plan.count.as_ref());
+        let counted = match effects {
+            EffectCount::Counted(count) => format!("{count} more than before the first request"),
+            EffectCount::Failed(why) => format!("not counted: {why}"),
+            EffectCount::NotCounted => String::new(),
         };
-        // A `String` takes whatever is written to it.
-        _ = writeln!(text, "{command}");
-        for outcome in outcomes(group) {
-            _ = writeln!(text, "# -> {outcome}");
+        script.comment(&format!("-> {counted}"));
+    }
+    script.finish(&plan.marker)
+}
+
+/// Returns the commands that a rule would run, without running them.
+pub fn planned(target: &Target, secrets: &Secrets, plan: &RulePlan) -> String {
+    let mut script = Script::new(target, secrets);
+    script.steps(&plan.steps, &mut None, "");
+    script.finish(&plan.marker)
+}
+
+/// A script that is being written.
+struct Script<'a> {
+    target: &'a Target,
+    secrets: &'a Secrets,
+    origin: String,
+    text: String,
+    /// The variables that it needs, with their meanings.
+    needed: Vec<(String, String)>,
+    runs_commands: bool,
+    number: usize,
+}
+
+/// What came back, in the order of the steps; `None` if nothing was sent.
+type Outcomes<'a> = Option<std::slice::Iter<'a, Exchange>>;
+
+impl<'a> Script<'a> {
+    fn new(target: &'a Target, secrets: &'a Secrets) -> Self {
+        Self {
+            target,
+            secrets,
+            origin: target.origin(),
+            text: String::new(),
+            needed: Vec::new(),
+            runs_commands: false,
+            number: 0,
         }
     }
-    match effects {
-        EffectCount::Counted(count) => _ = writeln!(text, "# effects: {count}"),
-        EffectCount::Failed(why) => _ = writeln!(text, "# effects: not counted, {why}"),
-        EffectCount::NotCounted => (),
+
+    fn finish(self, marker: &str) -> String {
+        let variable =
+            |(name, meaning): &(String, String)| format!(": \"${{{name}:?set it to {meaning}}}\"\n");
+        let mut text: String = self.needed.iter().map(variable).collect();
+        if self.runs_commands {
+            // A `String` takes whatever is written to it.
+            _ = writeln!(text, "export PROBE_MARKER={}", quoted(marker.as_bytes()));
+        }
+        text + &self.text
     }
-    let variables = secrets
-        .iter()
-        .enumerate()
-        .map(|(index, (name, _))| format!(": \"${{{}:?the value of {name}}}\"\n", variable(index)));
-    variables.collect::<String>() + &text
+
+    fn comment(&mut self, text: &str) {
+        let text = self.secrets.redacted(text);
+        _ = writeln!(self.text, "# {text}");
+    }
+
+    fn steps(&mut self, steps: &[Step], outcomes: &mut Outcomes<'_>, when: &str) {
+        for group in steps.chunk_by(|one, next| one == next) {
+            match &group[0] {
+                Step::Send(request) => self.send(request, group.len(), outcomes, when),
+                Step::Together(all) => self.together(all, outcomes, when),
+                Step::During(slow, inner) => {
+                    self.one(slow, outcomes, when, " &");
+                    _ = writeln!(self.text, "sleep 0.3");
+                    self.steps(inner, outcomes, ", while that is in flight");
+                    _ = writeln!(self.text, "wait");
+                }
+                Step::Run(command, _) => self.run(command.as_str(), when),
+            }
+        }
+    }
+
+    fn send(&mut self, request: &ProbeRequest, count: usize, outcomes: &mut Outcomes<'_>, when: &str) {
+        if count == 1 {
+            self.one(request, outcomes, when, "");
+        } else {
+            self.many(request, outcomes, count, &format!("{when} ({count} times)"), "");
+        }
+    }
+
+    fn together(&mut self, all: &[ProbeRequest], outcomes: &mut Outcomes<'_>, when: &str) {
+        for group in all.chunk_by(|one, next| one == next) {
+            let note =
+                format!("{when} ({} at once), whose last bytes the probe releases together", all.len());
+            self.many(&group[0], outcomes, group.len(), &note, " &");
+        }
+        _ = writeln!(self.text, "wait");
+    }
+
+    fn many(
+        &mut self,
+        request: &ProbeRequest,
+        outcomes: &mut Outcomes<'_>,
+        count: usize,
+        note: &str,
+        end: &str,
+    ) {
+        self.number += 1;
+        self.comment(&format!("{}. {}{note}", self.number, request.purpose));
+        let command = self.curl(request);
+        _ = writeln!(self.text, "for n in $(seq {count}); do\n{command}{end}\ndone");
+        self.outcomes(outcomes, count);
+    }
+
+    fn one(&mut self, request: &ProbeRequest, outcomes: &mut Outcomes<'_>, when: &str, end: &str) {
+        self.number += 1;
+        self.comment(&format!("{}. {}{when}{}", self.number, request.purpose, cut_note(request.cut)));
+        let command = self.curl(request);
+        _ = writeln!(self.text, "{command}{end}");
+        self.outcomes(outcomes, 1);
+    }
+
+    fn outcomes(&mut self, outcomes: &mut Outcomes<'_>, count: usize) {
+        let Some(outcomes) = outcomes else { return };
+        let group = &outcomes.as_slice()[..count.min(outcomes.len())];
+        *outcomes = outcomes.as_slice()[group.len()..].iter();
+        for line in lines(group) {
+            self.comment(&format!("-> {line}"));
+        }
+    }
+
+    /// Runs a command of the user, which may hold credentials that the probe does not know.
+    fn run(&mut self, flag: &str, when: &str) {
+        self.runs_commands = true;
+        let variable = format!("PROBE_{}", flag.to_ascii_uppercase().replace('-', "_"));
+        self.comment(&format!("the command of --{flag}{when}"));
+        _ = writeln!(self.text, "sh -c \"${variable}\"");
+        if self.needed.iter().all(|(name, _)| *name != variable) {
+            self.needed.push((variable, format!("the command of --{flag}")));
+        }
+    }
+
+    fn count(&mut self, request: Option<&ProbeRequest>) {
+        match (request, &self.target.counter) {
+            (Some(request), _) => {
+                self.comment("count the effects");
+                let command = self.curl(request);
+                _ = writeln!(self.text, "{command}");
+            }
+            (None, Some(Counter::Command(_))) => self.run("count-command", ""),
+            (None, _) => (),
+        }
+    }
+
+    /// Returns bytes as one word of a shell, with variables for credentials.
+    fn word(&mut self, bytes: &[u8], is_sent: bool) -> String {
+        let pieces = self.secrets.pieces(bytes, is_sent);
+        if pieces.is_empty() {
+            return "''".to_owned();
+        }
+        let mut word = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => word.push_str(&quoted(text)),
+                Piece::Variable(name) => {
+                    _ = write!(word, "\"${name}\"");
+                    if self.needed.iter().all(|(known, _)| known != name) {
+                        self.needed.push((name.to_owned(), self.secrets.meaning(name).to_owned()));
+                    }
+                }
+            }
+        }
+        word
+    }
+
+    fn curl(&mut self, request: &ProbeRequest) -> String {
+        if request.cut == Cut::BeforeRequest {
+            return ": # curl cannot do this".to_owned();
+        }
+        let url = format!("{}{}", self.origin, request.target);
+        let mut line = format!("curl -sS -i -X {} {}", request.method, self.word(url.as_bytes(), false));
+        if request.target.contains(['{', '[', '}', ']']) {
+            line.push_str(" -g");
+        }
+        if request.target.contains("/.") {
+            line.push_str(" --path-as-is");
+        }
+        let mut lines = Vec::new();
+        for (name, value) in &request.headers {
+            lines.push(if value.is_empty() {
+                // curl sends an empty field only like this.
+                format!("-H {}", quoted(format!("{name};").as_bytes()))
+            } else {
+                let is_sent = crate::secrets::is_credential(name) || self.is_identity(name);
+                let start = quoted(format!("{name}: ").as_bytes());
+                format!("-H {}", joined(&start, &self.word(value, is_sent)))
+            });
+        }
+        let has_body = !request.body.is_empty() || request.method != "GET";
+        let has_type = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        if has_body && !has_type {
+            // curl would send one of its own.
+            lines.push("-H 'Content-Type:'".to_owned());
+        }
+        let mut body = &request.body[..];
+        match request.cut {
+            Cut::InRequest => {
+                lines.push(format!("-H 'Content-Length: {}' --max-time 0.2", body.len()));
+                body = &body[..body.len() / 2];
+            }
+            Cut::AfterRequest => lines.push("--max-time 0.05".to_owned()),
+            Cut::Never | Cut::BeforeRequest | Cut::InResponse => (),
+        }
+        if body.contains(&0) {
+            // An argument cannot hold this byte.
+            let mut octal = String::new();
+            for byte in body {
+                _ = write!(octal, "\\{byte:03o}");
+            }
+            lines.push(format!("--data-binary @<(printf '{octal}')"));
+        } else if has_body {
+            lines.push(format!("--data-raw {}", self.word(body, false)));
+        }
+        for one in lines {
+            _ = write!(line, " \\\n  {one}");
+        }
+        if request.cut == Cut::InResponse {
+            line.push_str(" | head -c 1");
+        }
+        line
+    }
+
+    /// Whether the header says who sends the request.
+    fn is_identity(&self, name: &str) -> bool {
+        let identities = self.target.second_identity.iter().chain(&self.target.fresh_credential);
+        identities.into_iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Joins two quoted words.
+fn joined(one: &str, other: &str) -> String {
+    match (one.strip_suffix('\''), other.strip_prefix('\'')) {
+        (Some(one), Some(other)) => format!("{one}{other}"),
+        _ => format!("{one}{other}"),
+    }
 }
 
 /// Returns what came back, one line for each status, with its first response.
-fn outcomes(group: &[Exchange]) -> Vec<String> {
+fn lines(group: &[Exchange]) -> Vec<String> {
+    if group.is_empty() {
+        return vec!["not sent".to_owned()];
+    }
     let mut lines: Vec<String> = group.iter().filter_map(repeats).collect();
     let by_status = |exchange: &&Exchange| match &exchange.received {
         Received::Response(response) => Some(response.status),
@@ -99,45 +316,6 @@ fn repeats(exchange: &Exchange) -> Option<String> {
     })
 }
 
-/// Returns the commands that steps would run, without running them.
-pub fn planned(origin: &str, steps: &[Step]) -> String {
-    let mut text = String::new();
-    let mut secrets = Vec::new();
-    for step in steps {
-        planned_step(origin, step, "", &mut text, &mut secrets);
-    }
-    text
-}
-
-fn planned_step(
-    origin: &str,
-    step: &Step,
-    when: &str,
-    text: &mut String,
-    secrets: &mut Vec<(String, Vec<u8>)>,
-) {
-    let mut request = |request: &ProbeRequest, text: &mut String, how: &str| {
-        let command = curl(origin, request, secrets);
-        // A `String` takes whatever is written to it.
-        _ = writeln!(text, "# {}{}{how}{when}\n{command}", request.purpose, cut_note(request.cut));
-    };
-    match step {
-        Step::Send(one) => request(one, text, ""),
-        Step::Together(all) => {
-            if let Some(one) = all.first() {
-                request(one, text, &format!(" ({} at once)", all.len()));
-            }
-        }
-        Step::During(one, inner) => {
-            request(one, text, "");
-            for step in inner {
-                planned_step(origin, step, " (while that is in flight)", text, secrets);
-            }
-        }
-        Step::Run(line) => _ = writeln!(text, "# a command{when}\n{line}"),
-    }
-}
-
 const fn cut_note(cut: Cut) -> &'static str {
     match cut {
         Cut::Never => "",
@@ -148,41 +326,7 @@ const fn cut_note(cut: Cut) -> &'static str {
     }
 }
 
-fn variable(index: usize) -> String {
-    format!("PROBE_SECRET_{}", index + 1)
-}
-
-fn curl(origin: &str, request: &ProbeRequest, secrets: &mut Vec<(String, Vec<u8>)>) -> String {
-    let mut line = format!(
-        "curl -sS -i -X {} {}",
-        request.method,
-        quoted(format!("{origin}{}", request.target).as_bytes())
-    );
-    for (name, value) in &request.headers {
-        if SECRET.contains(&&*name.to_ascii_lowercase()) {
-            let known = secrets.iter().position(|secret| *secret == (name.clone(), value.clone()));
-            let index = known.unwrap_or(secrets.len());
-            if known.is_none() {
-                secrets.push((name.clone(), value.clone()));
-            }
-            _ = write!(line, " \\\n  -H \"{name}: ${}\"", variable(index));
-        } else if value.is_empty() {
-            // curl sends an empty field only like this.
-            _ = write!(line, " \\\n  -H {}", quoted(format!("{name};").as_bytes()));
-        } else {
-            _ = write!(line, " \\\n  -H {}", quoted(&[name.as_bytes(), b": ", value].concat()));
-        }
-    }
-    if request.cut == Cut::AfterRequest {
-        line.push_str(" \\\n  --max-time 0.05");
-    }
-    if !request.body.is_empty() {
-        _ = write!(line, " \\\n  --data-binary {}", quoted(&request.body));
-    }
-    line
-}
-
-/// Quotes bytes for a shell.
+/// Quotes bytes for bash.
 fn quoted(bytes: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
     if bytes.iter().all(is_plain) {
@@ -202,46 +346,152 @@ fn quoted(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ichido_core::ledger::Profile;
+    use ichido_http::url::HttpUrl;
+
     use super::*;
     use crate::exchange::{Patience, ProbeResponse};
+    use crate::target::Command;
 
-    fn request(headers: &[(&str, &str)], body: &str) -> ProbeRequest {
+    fn target(headers: &[(&str, &str)]) -> Target {
+        let line = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Target {
+            url: HttpUrl::parse("http://127.0.0.1:1/").unwrap(),
+            is_http2: false,
+            profile: Profile::Ichido,
+            method: "POST".to_owned(),
+            path: "/orders".to_owned(),
+            headers: headers.iter().map(line).collect(),
+            body: String::new(),
+            vary: None,
+            counter: Some(Counter::Command("psql postgres://ann:pw@db".to_owned())),
+            second_identity: None,
+            fresh_credential: None,
+            other_operation: None,
+            provoke: Vec::new(),
+            commands: Vec::new(),
+            webhook: None,
+        }
+    }
+
+    fn request(headers: &[(&str, &str)], body: &[u8]) -> ProbeRequest {
         let line = |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
         ProbeRequest {
             purpose: "the first request",
             method: "POST".to_owned(),
             target: "/orders".to_owned(),
             headers: headers.iter().map(line).collect(),
-            body: body.into(),
+            body: body.to_vec(),
             cut: Cut::Never,
             patience: Patience::Once,
         }
     }
 
-    #[test]
-    fn transcript_replays_and_hides_credentials() {
-        let exchange = Exchange {
-            request: request(&[("Authorization", "Bearer s3cret"), ("Idempotency-Key", "k")], "it's"),
-            received: Received::Response(ProbeResponse {
-                status: 201,
-                headers: Vec::new(),
-                body: b"ok\n".to_vec(),
-            }),
+    fn plan(steps: Vec<Step>) -> RulePlan {
+        RulePlan { steps, count: None, marker: "probe-1".to_owned() }
+    }
+
+    fn answered(request: &ProbeRequest) -> Exchange {
+        let response = ProbeResponse { status: 201, headers: Vec::new(), body: b"ok, s3cret\n".to_vec() };
+        Exchange {
+            request: request.clone(),
+            received: Received::Response(response),
             earlier: Vec::new(),
             is_with_previous: false,
-        };
-        let together = Exchange { is_with_previous: true, ..exchange.clone() };
-        let text = transcript("http://127.0.0.1:1", &[exchange, together], &EffectCount::Counted(2));
-        assert!(!text.contains("s3cret"), "{text}");
-        let expected = ": \"${PROBE_SECRET_1:?the value of Authorization}\"\n\
-            # 1. the first request (2 at once)\nfor n in $(seq 2); do\n\
-            curl -sS -i -X POST 'http://127.0.0.1:1/orders' \\\n  -H \"Authorization: $PROBE_SECRET_1\" \\\n  \
-            -H 'Idempotency-Key: k' \\\n  --data-binary 'it'\\''s' &\ndone\nwait\n# -> 2 times 201 ok\n# effects: 2\n";
+        }
+    }
+
+    #[test]
+    fn transcript_replays_and_hides_credentials() {
+        let headers = [("Authorization", "Bearer s3cret"), ("Idempotency-Key", "k")];
+        let (target, request) = (target(&headers), request(&headers, b"it's"));
+        let steps = vec![Step::Together(vec![request.clone(); 2])];
+        let exchanges = [answered(&request), answered(&request)];
+        let secrets = Secrets::of(&target);
+        let text = transcript(&target, &secrets, &plan(steps), &exchanges, &EffectCount::Counted(2));
+        let expected = r#": "${PROBE_AUTHORIZATION:?set it to the credential of the header Authorization}"
+: "${PROBE_COUNT_COMMAND:?set it to the command of --count-command}"
+export PROBE_MARKER='probe-1'
+# 1. the first request (2 at once), whose last bytes the probe releases together
+for n in $(seq 2); do
+curl -sS -i -X POST 'http://127.0.0.1:1/orders' \
+  -H 'Authorization: Bearer '"$PROBE_AUTHORIZATION" \
+  -H 'Idempotency-Key: k' \
+  -H 'Content-Type:' \
+  --data-raw 'it'\''s' &
+done
+# -> 2 times 201 ok, $PROBE_AUTHORIZATION
+wait
+# the command of --count-command
+sh -c "$PROBE_COUNT_COMMAND"
+# -> 2 more than before the first request
+"#;
         assert_eq!(text, expected);
     }
 
     #[test]
-    fn invalid_bytes_are_written_for_the_shell() {
-        assert_eq!(quoted(b"a\x01'b"), r"$'a\x01\'b'");
+    fn what_happens_during_a_request_is_awaited() {
+        let (target, request) = (target(&[]), request(&[], b""));
+        let crash = Step::Run(Command::Crash, "kill 1".to_owned());
+        let steps = vec![Step::During(request.clone(), vec![crash])];
+        let secrets = Secrets::of(&target);
+        let text =
+            transcript(&target, &secrets, &plan(steps), &[answered(&request)], &EffectCount::NotCounted);
+        let expected = "export PROBE_MARKER='probe-1'\n# 1. the first request\n\
+            curl -sS -i -X POST 'http://127.0.0.1:1/orders' \\\n  -H 'Content-Type:' \\\n  --data-raw '' &\n\
+            # -> 201 ok, s3cret\nsleep 0.3\n# the command of --crash, while that is in flight\n\
+            sh -c \"$PROBE_CRASH\"\nwait\n";
+        assert!(text.ends_with(expected), "{text}");
+    }
+
+    /// Runs one curl of a transcript against a socket, and returns what it sent.
+    fn sent(request: &ProbeRequest) -> Vec<u8> {
+        use std::io::{Read as _, Write as _};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let target = Target { url: HttpUrl::parse(&url).unwrap(), counter: None, ..target(&[]) };
+        let text = planned(&target, &Secrets::default(), &plan(vec![Step::Send(request.clone())]));
+        let curl = std::thread::spawn(move || {
+            std::process::Command::new("bash").args(["-c", &text]).env("HOME", "/nowhere").output().unwrap()
+        });
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut all, mut part) = (Vec::new(), [0; 4096]);
+        let body_begins = |all: &[u8]| all.windows(4).position(|four| four == b"\r\n\r\n").map(|end| end + 4);
+        while body_begins(&all).is_none_or(|begin| all.len() < begin + request.body.len()) {
+            let count = stream.read(&mut part).unwrap();
+            assert!(0 < count, "{}", String::from_utf8_lossy(&all));
+            all.extend_from_slice(&part[..count]);
+        }
+        stream.write_all(b"HTTP/1.1 204 No\r\nconnection: close\r\n\r\n").unwrap();
+        let output = curl.join().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        all
+    }
+
+    #[test]
+    fn curl_sends_what_the_probe_sent() {
+        let bodies: [&[u8]; 6] = [
+            b"",
+            b"it's \"1\"\n$HOME `id` \\n",
+            b"@/etc/hostname",
+            b"\xff\x00\x01%s",
+            "\u{e9}\r\n".as_bytes(),
+            b"%00",
+        ];
+        for body in bodies {
+            let headers = [("X-Quote", "it's $HOME \\ \u{e9}"), ("Idempotency-Key", ""), ("X-Quote", "two")];
+            let mut request = request(&headers, body);
+            request.target = "/orders/./{a}?b=[1-2]&c=$HOME'".to_owned();
+            let all = sent(&request);
+            let head = String::from_utf8_lossy(&all);
+            assert!(head.starts_with("POST /orders/./{a}?b=[1-2]&c=$HOME' HTTP/1.1\r\n"), "{head}");
+            for line in ["X-Quote: it's $HOME \\ \u{e9}\r\n", "Idempotency-Key:\r\n", "X-Quote: two\r\n"] {
+                assert!(head.contains(line), "{line}: {head}");
+            }
+            assert!(!head.to_ascii_lowercase().contains("content-type"), "{head}");
+            assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+            assert!(all.ends_with(body), "{head}");
+        }
     }
 }

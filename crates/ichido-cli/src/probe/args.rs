@@ -15,7 +15,8 @@ test build that behaves in a certain way: slow, fail, limit, outlast (longer tha
 Nothing is sent that was not shown; --dry-run shows all of it. Beyond this machine, and for each operation of --openapi, the command asks \
 first, unless --yes is given.
 
-Exit code: 0 if no rule of severity error is broken, 1 if one is or nothing could be tested, and 2 for a usage or configuration error.
+Exit code: 0 if no rule of severity error is broken, 1 if one is, nothing could be tested or the run is incomplete, 2 for a usage or \
+configuration error, and 3 if it was stopped; the API is then recovered first.
 
 Examples:
   ichido probe http://127.0.0.1:8080/orders --body '{\"item\":\"tea\",\"ref\":\"{marker}\"}' --count 'GET /orders?ref={marker}' --at /total

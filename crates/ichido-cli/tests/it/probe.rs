@@ -3,4 +3,5 @@
 
 mod command;
 mod http2;
+mod options;
 mod ours;

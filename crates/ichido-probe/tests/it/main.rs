@@ -4,5 +4,6 @@
 
 mod hostile;
 mod pages;
+mod replay;
 mod service;
 mod switches;

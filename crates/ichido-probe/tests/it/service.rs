@@ -65,6 +65,7 @@ struct State {
     number: i64,
     crashes: usize,
     is_store_down: bool,
+    is_dead: bool,
     /// Connections whose request has not ended.
     connections: usize,
 }
@@ -172,6 +173,9 @@ impl Service {
         let serving = service.clone();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
+                if serving.state().is_dead {
+                    return;
+                }
                 let serving = serving.clone();
                 serving.state().connections += 1;
                 tokio::spawn(async move {
@@ -191,6 +195,16 @@ impl Service {
     /// How many requests came over HTTP/1.1.
     pub(crate) fn arrived(&self) -> usize {
         self.state().arrived
+    }
+
+    pub(crate) fn is_store_down(&self) -> bool {
+        self.state().is_store_down
+    }
+
+    /// Forgets all that was sent to it.
+    pub(crate) fn forget(&self) {
+        let mut state = self.state();
+        *state = State { connections: state.connections, ..State::default() };
     }
 
     async fn handle(&self, stream: &mut TcpStream) {
@@ -320,6 +334,10 @@ impl Service {
                 Some(Answer::json(200, &json!({ "total": total })))
             }
             ("POST", "/control/crash") => Some(self.crash()),
+            ("POST", "/control/die") => {
+                self.state().is_dead = true;
+                Some(self.crash())
+            }
             ("POST", "/control/expire") => {
                 if !self.breaks("ICH-P28") {
                     self.state().records.clear();

@@ -12,6 +12,7 @@ use ichido_probe::{
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 use super::service::{Mood, SECRET, Service};
 
@@ -22,7 +23,7 @@ const BOUNDS: Bounds = Bounds {
     may_leave: false,
 };
 
-fn line(name: &str, value: &str) -> (String, String) {
+pub(crate) fn line(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
@@ -57,7 +58,7 @@ fn consumer(service: &Service) -> Target {
     Target { path: "/hook".to_owned(), webhook, ..target(service) }
 }
 
-async fn probe(target: &Target) -> Report {
+pub(crate) async fn probe(target: &Target) -> Report {
     run(target, BOUNDS, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap()
 }
 
@@ -86,7 +87,7 @@ async fn check(subject: Subject, of: fn(&Service) -> Target) {
         let failed = failed(&report);
         assert!(failed.len() == 1 && failed[0].0 == broken, "{broken}: {failed:#?}");
         let finding = report.findings.iter().find(|finding| finding.rule.id == broken).unwrap();
-        assert!(report.transcript(finding).contains("curl -sS -i -X POST 'http://127.0.0.1:"), "{broken}");
+        assert!(finding.transcript.contains("curl -sS -i -X POST 'http://127.0.0.1:"), "{broken}");
     }
 }
 
@@ -291,4 +292,73 @@ async fn a_counter_that_others_move_is_not_believed() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_started_again_whatever_happens() {
+    let folder = std::env::temp_dir().join(format!("ichido-probe-recover-{}", std::process::id()));
+    let file = folder.display().to_string();
+    let service = Service::start("").await;
+    let mut target = target(&service);
+    for (command, line) in &mut target.commands {
+        match command {
+            // The rule ends here, between the outage and its recovery.
+            Command::Outage => *line = format!("{line} && exit 3"),
+            Command::Recover => *line = format!("{line} && touch {file}"),
+            Command::Crash | Command::Expire => (),
+        }
+    }
+    let report = probe(&target).await;
+    let why = "the command of --outage failed: exit status: 3";
+    assert_eq!(of_rule(&report, "ICH-P27"), &Verdict::Unverified(why.to_owned()));
+    let unchecked = report.unchecked.clone().unwrap();
+    assert_eq!(unchecked.to_string(), format!("the run is incomplete: {why}; not checked: ICH-P27"));
+    assert!(matches!(of_rule(&report, "ICH-P30"), Verdict::Pass(_)), "{:?}", of_rule(&report, "ICH-P30"));
+    std::fs::remove_file(folder).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_stays_away_ends_the_run() {
+    let service = Service::start("").await;
+    let mut target = target(&service);
+    for (command, line) in &mut target.commands {
+        if *command == Command::Crash {
+            *line = line.replace("/crash", "/die");
+        }
+    }
+    let bounds = Bounds { timeout: Duration::from_secs(3), ..BOUNDS };
+    let report = run(&target, bounds, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap();
+    let unchecked = report.unchecked.unwrap();
+    assert!(unchecked.target_is_away.is_some() && !unchecked.is_stopped, "{unchecked:?}");
+    assert_eq!(unchecked.rules, ["ICH-P26", "ICH-P27", "ICH-P28", "ICH-P29", "ICH-P30"]);
+    assert!(unchecked.to_string().starts_with("the run is incomplete: the API is away: "), "{unchecked}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_run_recovers_the_target_and_says_what_is_left() {
+    let service = Service::start("").await;
+    let mut target = target(&service);
+    let (started, stop) = tokio::sync::watch::channel(false);
+    for (command, line) in &mut target.commands {
+        if *command == Command::Outage {
+            *line = format!("{line} && sleep 8");
+        }
+    }
+    // The outage is cut off at its timeout, and the recovery comes after that.
+    let bounds = Bounds { timeout: Duration::from_secs(5), ..BOUNDS };
+    let (watched, mut seen) = (service.clone(), stop);
+    let begun = tokio::spawn(async move {
+        while !watched.is_store_down() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        drop(started);
+    });
+    let stopped = async move { while seen.changed().await.is_ok() {} };
+    let report =
+        ichido_probe::run_until(&target, bounds, [1, 2, 3, 4], clock::now, |_| (), stopped).await.unwrap();
+    begun.await.unwrap();
+    assert!(!service.is_store_down());
+    let unchecked = report.unchecked.unwrap();
+    let why = "the run is incomplete: the run was stopped; not checked: ICH-P27, ICH-P28, ICH-P29, ICH-P30";
+    assert_eq!((unchecked.to_string().as_str(), unchecked.is_stopped), (why, true));
 }

@@ -25,7 +25,7 @@ pub(super) async fn probe(arguments: &[String]) -> ProbeOutput {
     ProbeOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-async fn run(arguments: &[&str]) -> ProbeOutput {
+pub(super) async fn run(arguments: &[&str]) -> ProbeOutput {
     probe(&arguments.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>()).await
 }
 
