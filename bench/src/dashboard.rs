@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::process::Command;
 use std::time::Duration;
 
@@ -31,7 +32,8 @@ use crate::load::quantile;
 use crate::report::{Stopwatch, joined};
 use crate::serve::{ServerProcess, ichido};
 
-const MESSAGES: usize = 10_000_000;
+/// How many messages there are unless the command says otherwise.
+pub(crate) const MESSAGES: usize = 10_000_000;
 /// One of so many messages is a dead letter.
 const DEAD_EVERY: usize = 10;
 /// How many messages are enqueued before they are claimed.
@@ -43,26 +45,26 @@ const CAUSES: [&str; 3] = ["unknown symbol \"ACMEE\"", "account A-9999 is suspen
 /// The goal for the 95th percentile of all visits.
 const GOAL: Duration = Duration::from_millis(100);
 
-pub(crate) async fn on_postgres() {
+pub(crate) async fn on_postgres(messages: usize) {
     let cluster = Cluster::start(&SERVER).expect("a PostgreSQL server");
     let database = cluster.database().await.expect("a database");
     println!("PostgreSQL");
-    measure(&database.url).await;
+    measure(&database.url, messages).await;
 }
 
-pub(crate) async fn on_sqlite() {
+pub(crate) async fn on_sqlite(messages: usize) {
     println!("SQLite");
-    measure(&fresh_file().url).await;
+    measure(&fresh_file().url, messages).await;
 }
 
-async fn measure(url: &str) {
+async fn measure(url: &str, messages: usize) {
     let store = Store::open(url, 8).await.expect("the store opens");
     let watch = Stopwatch::start();
-    for part in 0..MESSAGES / PART {
-        enqueue(&store, part).await;
+    for first in (0..messages).step_by(PART) {
+        enqueue(&store, first..messages.min(first + PART)).await;
         settle(&store).await;
     }
-    println!("{MESSAGES} messages after {:.0} s", watch.elapsed().as_secs_f64());
+    println!("{messages} messages after {:.0} s", watch.elapsed().as_secs_f64());
     store.close(Duration::from_mins(1)).await;
     let folder = fresh_file();
     let folder = folder.path().parent().expect("a folder").to_path_buf();
@@ -71,7 +73,7 @@ async fn measure(url: &str) {
         &folder,
     );
     let mut viewer = Viewer::new(server.address).await;
-    let group = viewer.group().await;
+    let group = viewer.group(messages / DEAD_EVERY).await;
     println!("grouped after {:.0} s", watch.elapsed().as_secs_f64());
     let mut all = Vec::new();
     println!("| page | p50 ms | p95 ms |\n|---|---:|---:|");
@@ -95,13 +97,12 @@ fn row(name: &str, mut times: Vec<Duration>) {
     println!("| {name} | {:.1} | {:.1}{missed} |", 1e3 * middle.as_secs_f64(), 1e3 * late.as_secs_f64());
 }
 
-async fn enqueue(store: &Store, part: usize) {
+async fn enqueue(store: &Store, part: Range<usize>) {
     let writers = (0..WRITERS).map(|writer| {
-        let store = store.clone();
+        let (store, part) = (store.clone(), part.clone());
         tokio::spawn(async move {
-            for batch in (writer..PART / BATCH).step_by(WRITERS) {
-                let first = part * PART + batch * BATCH;
-                let messages = (first..first + BATCH).map(message).collect();
+            for first in (part.start + writer * BATCH..part.end).step_by(WRITERS * BATCH) {
+                let messages = (first..part.end.min(first + BATCH)).map(message).collect();
                 assert!(store.messages().enqueue_all(messages).await.iter().all(Result::is_ok));
             }
         })
@@ -191,12 +192,12 @@ impl Viewer {
     }
 
     /// Waits until the worker has grouped all dead letters. Returns the first group.
-    async fn group(&mut self) -> String {
+    async fn group(&mut self, dead: usize) -> String {
         loop {
             let found: Value = serde_json::from_slice(&self.get("/v1/failure-groups").await).expect("JSON");
             let groups = found["failure_groups"].as_array().cloned().unwrap_or_default();
             let count: u64 = groups.iter().filter_map(|group| group["count"].as_u64()).sum();
-            if count == (MESSAGES / DEAD_EVERY) as u64 {
+            if count == dead as u64 {
                 return text(&groups[0]["id"]);
             }
             sleep(Duration::from_secs(1)).await;

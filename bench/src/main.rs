@@ -14,7 +14,6 @@ mod store;
 use std::process::ExitCode;
 
 use contest::Size;
-use contest::protocol::Task;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -47,11 +46,14 @@ async fn main() -> ExitCode {
         ["serve", "postgres"] => serve::on_postgres().await,
         ["serve", "sqlite"] => serve::on_sqlite().await,
         ["dashboard"] => {
-            dashboard::on_postgres().await;
-            dashboard::on_sqlite().await;
+            dashboard::on_postgres(dashboard::MESSAGES).await;
+            dashboard::on_sqlite(dashboard::MESSAGES).await;
         }
-        ["dashboard", "postgres"] => dashboard::on_postgres().await,
-        ["dashboard", "sqlite"] => dashboard::on_sqlite().await,
+        ["dashboard", "postgres"] => dashboard::on_postgres(dashboard::MESSAGES).await,
+        ["dashboard", "sqlite"] => dashboard::on_sqlite(dashboard::MESSAGES).await,
+        // A smaller store, for those who change a page.
+        ["dashboard", "postgres", messages] => dashboard::on_postgres(parsed(messages)).await,
+        ["dashboard", "sqlite", messages] => dashboard::on_sqlite(parsed(messages)).await,
         ["serve-by-hand", url] => serve::by_hand::serve(url).await,
         _ => {
             eprintln!(
@@ -63,6 +65,6 @@ async fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn parsed(task: &str) -> Task {
-    serde_json::from_str(task).expect("a task, from the harness")
+fn parsed<T: serde::de::DeserializeOwned>(argument: &str) -> T {
+    serde_json::from_str(argument).expect("a task from the harness, or a number")
 }
