@@ -4,21 +4,13 @@ import { test } from 'node:test';
 
 import { IN_SOAK, notice, on, Stage, until, untilText, watchReload } from './stage.js';
 
-/** What the page promises. A busy machine may take longer, so the test fails only far beyond it, and prints what it measured. */
-const PROMISED_MS = 3_000;
-const LIMIT_MS = 20_000;
+/** How long the page may wait before it says that something is wrong. Only the pauses between two looks at the page count. */
+const MAX_SILENCE_MS = 3_000;
 
-/** Waits until the page says that something is wrong, or no longer says so. Returns how long that took, and what it says. */
-async function untilNotice(page, isShown) {
-  const start = Date.now();
-  const text = await until(`the notice is ${isShown ? 'shown' : 'gone'}`, async () => {
-    const text = await notice(page);
-    return (text !== '') === isShown && { text };
-  });
-  return { took: Date.now() - start, ...text };
-}
+/** Waits until the page says that something is wrong. Returns what it says. */
+const untilSaid = (page) => until('the notice is shown', () => notice(page), MAX_SILENCE_MS);
 
-async function assertSaysAndRecovers(t, stage, path, stop, start) {
+async function assertSaysAndRecovers(t, stage, path, stop, begin) {
   await stage.send('orders', 'order-1', { symbol: 'ACME' });
   await stage.untilCounts('orders', { sent: 1 });
   const page = await stage.tab(path);
@@ -27,13 +19,11 @@ async function assertSaysAndRecovers(t, stage, path, stop, start) {
   await untilText(page, '#totals', /Sent\s*2/i);
   const assertSame = await watchReload(page);
   await stop();
-  const said = await untilNotice(page, true);
-  t.diagnostic(`the page said it after ${said.took} ms; promised: ${PROMISED_MS} ms`);
-  assert.ok(said.took < LIMIT_MS, `${said.took} ms`);
-  assert.match(said.text, /connection|server|store|database/i);
-  await start();
-  const back = await untilNotice(page, false);
-  t.diagnostic(`it recovered ${back.took} ms after the restart`);
+  const start = Date.now();
+  assert.match(await untilSaid(page), /connection|server|store|database/i);
+  t.diagnostic(`the page said it after ${Date.now() - start} ms`);
+  await begin();
+  await until('the notice is gone', async () => (await notice(page)) === '');
   // It is live again, and was never loaded again.
   await stage.untilCounts('orders', { sent: 2 });
   await stage.send('orders', 'order-3', { symbol: 'ACME' });
