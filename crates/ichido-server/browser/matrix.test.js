@@ -42,8 +42,12 @@ async function assertWell(page, what, { locale, width }) {
     return root.scrollWidth <= width ? [] : [root.scrollWidth, ...[...document.querySelectorAll('main *')].filter((node) => node.getBoundingClientRect().right > width && !node.closest('.scroll')).map((node) => node.outerHTML.slice(0, 120))];
   }, width);
   assert.deepEqual(sticksOut, [], `${what}: nothing sticks out`);
+  assert.deepEqual(await doubledIds(page), [], `${what}: an id names one element`);
   assertStill(await layoutShifts(page), what);
 }
+
+const doubledIds = (page) =>
+  page.evaluate(() => [...document.querySelectorAll('[id]')].map(({ id }) => id).filter((id, at, all) => all.indexOf(id) < at));
 
 const profile = (stage, { locale, colorScheme, width }) => stage.context({ locale, colorScheme, viewport: { width, height: 900 }, reducedMotion: 'reduce' });
 
