@@ -44,6 +44,7 @@ mod mounted;
 mod named;
 mod openapi;
 mod operations;
+mod own_url;
 mod parallelism;
 mod parsing;
 mod problem;

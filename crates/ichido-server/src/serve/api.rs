@@ -24,6 +24,7 @@ use super::caller::{ApiCaller, unknown_queue};
 use super::destinations::ConfiguredDestination;
 use super::feed::Feed;
 use super::listings::ListingPermits;
+use super::own_url::OwnUrl;
 use super::parsing::BodyParser;
 use super::problem::{Code, Problem};
 use super::request::unknown_route;
@@ -69,6 +70,8 @@ pub(super) struct ApiState {
     pub(super) boundaries: LoadedBoundaries,
     /// Its name and colour on the dashboard.
     pub(super) instance: Instance,
+    /// Where people reach it.
+    pub(super) own_url: OwnUrl,
     /// How long finished messages are kept.
     pub(super) keep_finished: Duration,
     pub(super) metrics: PrometheusHandle,

@@ -310,9 +310,14 @@ impl Dashboard {
             *request.uri_mut() = uri;
         }
         let here = target.strip_prefix(&self.base).filter(|here| here.starts_with('/')).unwrap_or("/");
+        let host = same_origin::host(request.uri(), request.headers()).unwrap_or_default().to_owned();
         Visitor {
             language: Language::of(request.headers()),
-            host: same_origin::host(request.uri(), request.headers()).unwrap_or_default().to_owned(),
+            api_url: self
+                .api
+                .own_url
+                .of_page(&host, sign_in::seems_encrypted(request.uri(), request.headers())),
+            host,
             here: here.to_owned(),
             now: self.sampler.now(clock::now()),
             started: Instant::now(),

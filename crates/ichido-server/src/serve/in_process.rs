@@ -32,6 +32,7 @@ use super::caller::{ApiCaller, IDENTITY};
 use super::destinations::ConfiguredDestination;
 use super::feed::Feed;
 use super::listings::ListingPermits;
+use super::own_url::OwnUrl;
 use super::parsing::BodyParser;
 use super::problem::Problem;
 use super::waiting::OutcomeWaiters;
@@ -157,6 +158,7 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
         feed: Feed::new(request_limits.max_listeners),
         boundaries: LoadedBoundaries::new(config.map(|config| &*config.serve.boundaries).unwrap_or_default()),
         instance: config.map(|config| config.serve.instance.clone()).unwrap_or_default(),
+        own_url: config.map(|config| OwnUrl::new(&config.serve)).unwrap_or_default(),
         keep_finished: config.map_or(KEEP_FINISHED_DEFAULT, |config| config.worker.keep_finished),
         // A command serves no metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),

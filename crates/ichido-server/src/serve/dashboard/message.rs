@@ -29,7 +29,7 @@ use super::key_texts::Texts as KeyTexts;
 use super::keys::key_path;
 use super::message_actions::{OfferedAction, offered};
 use super::message_texts::{Fact, Receiver, ShownAnswer, ShownEntry, shown_answer, shown_timeline};
-use super::shell::{PageRefusal, Shell, Visitor, html};
+use super::shell::{PageRefusal, Shell, Visitor, html, shell_quoted};
 use super::texts::{Texts, fill};
 use super::timeline::{TimelineEntry, TimelineParts};
 use super::was_it_done::was_it_done;
@@ -346,17 +346,15 @@ fn shown_response(t: &Texts, response: &ResultResponse) -> String {
 
 /// Returns a command that sends the same request under the same key.
 fn curl(visitor: &Visitor, message: &Message, request: &[u8]) -> String {
-    let (facts, host) = (&message.facts, &visitor.host);
+    let facts = &message.facts;
     let mut lines = Vec::new();
     let text = std::str::from_utf8(request)
         .ok()
         .filter(|text| text.len() <= MAX_COMMAND_BYTES && !text.contains('\0'));
-    let token = visitor.caller.as_ref().is_some_and(|caller| caller.token.is_some());
-    let token = if token { " -H \"Authorization: Bearer $ICHIDO_TOKEN\"" } else { "" };
     if text.is_none() {
-        lines.push(format!("curl -s http://{host}/v1/messages/{}/request{token} -o request.bin", facts.id));
+        lines.push(visitor.curl("-s -o request.bin", &format!("/v1/messages/{}/request", facts.id)));
     }
-    let mut command = vec![format!("curl -i http://{host}/v1/queues/{}/messages{token}", facts.queue)];
+    let mut command = vec![visitor.curl("-i", &format!("/v1/queues/{}/messages", facts.queue))];
     command.push(format!("-H {}", shell_quoted(&format!("Idempotency-Key: {}", facts.idempotency_key))));
     command.push(format!("-H {}", shell_quoted(&format!("Content-Type: {}", facts.content_type))));
     if facts.identity != IDENTITY_DEFAULT {
@@ -368,11 +366,6 @@ fn curl(visitor: &Visitor, message: &Message, request: &[u8]) -> String {
     ));
     lines.push(command.join(" \\\n    "));
     lines.join("\n")
-}
-
-/// Quotes a text for a POSIX shell.
-fn shell_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -398,10 +391,5 @@ mod tests {
         let (text, note) = shown_payload(t, "text/plain", odd.as_bytes());
         assert_eq!(text.len(), MAX_SHOWN_BYTES - 1);
         assert!(note.contains("the first"), "{note}");
-    }
-
-    #[test]
-    fn a_text_in_a_command_cannot_end_its_quotes() {
-        assert_eq!(shell_quoted("a'; rm -rf / #"), r"'a'\''; rm -rf / #'");
     }
 }

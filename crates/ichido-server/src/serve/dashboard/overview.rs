@@ -102,9 +102,9 @@ pub(super) async fn show(
         can_act: false,
         is_new: condition == Condition::New,
         first_command: format!(
-            "curl -i http://{}/v1/queues/{first_queue}/messages -H 'Idempotency-Key: order-1' \\\n    \
+            "{} -H 'Idempotency-Key: order-1' \\\n    \
              -H 'Content-Type: application/json' -d '{{\"symbol\": \"ACME\", \"intent\": \"buy\", \"qty\": \"10\"}}'",
-            visitor.host
+            visitor.curl("-i", &format!("/v1/queues/{first_queue}/messages"))
         ),
         shell,
     };

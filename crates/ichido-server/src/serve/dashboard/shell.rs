@@ -33,6 +33,8 @@ pub(super) struct Visitor {
     pub(super) language: Language,
     /// The host that the browser asked for, which names this instance.
     pub(super) host: String,
+    /// The address of the API, for commands.
+    pub(super) api_url: String,
     /// Path and query of the page, below the dashboard's own path.
     pub(super) here: String,
     /// The store's time, as far as it is known.
@@ -80,6 +82,13 @@ impl Visitor {
         self.caller.as_ref().filter(|caller| caller.token.is_none()).map(|caller| &*caller.name)
     }
 
+    /// Returns a command that sends a request to this server. A token is named by its variable, and never shown.
+    pub(super) fn curl(&self, options: &str, path: &str) -> String {
+        let has_token = self.caller.as_ref().is_some_and(|caller| caller.token.is_some());
+        let token = if has_token { " -H \"Authorization: Bearer $ICHIDO_TOKEN\"" } else { "" };
+        format!("curl {options} {}{token}", shell_quoted(&format!("{}{path}", self.api_url)))
+    }
+
     /// Whether the SQL of pages may be shown.
     fn may_see_sql(&self) -> bool {
         self.caller.as_ref().is_some_and(|caller| caller.role == TokenRole::Admin)
@@ -91,6 +100,11 @@ impl Visitor {
     }
 }
 
+/// Quotes a text for a POSIX shell.
+pub(super) fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 impl Visitor {
     /// Returns a visitor who is not signed in.
@@ -98,6 +112,7 @@ impl Visitor {
         Self {
             language,
             host: String::new(),
+            api_url: String::new(),
             here: "/".to_owned(),
             now: Timestamp::EPOCH,
             started: Instant::now(),
@@ -334,6 +349,11 @@ impl IntoResponse for PageRefusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_in_a_command_cannot_end_its_quotes() {
+        assert_eq!(shell_quoted("a'; rm -rf / #"), r"'a'\''; rm -rf / #'");
+    }
 
     #[test]
     fn rarely_used_pages_are_under_more() {

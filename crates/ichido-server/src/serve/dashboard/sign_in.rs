@@ -28,6 +28,7 @@ const SECURE_COOKIE: &str = "__Host-ichido_session";
 const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 /// Maximum bytes of a form.
 const MAX_FORM_BYTES: usize = 16 << 10;
+/// The header in which a proxy in front of the server says how it was called.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 #[derive(Template)]
@@ -160,14 +161,20 @@ fn page(
     html(status, &SignInPage { shell, error, is_plain, next })
 }
 
-/// Whether the connection to the browser may be encrypted, or stays on this machine.
+/// Whether the browser, or a proxy, says that the page is asked for over HTTPS. Nothing that protects may depend on it.
 ///
-/// A browser sends `Sec-Fetch-Site` only over HTTPS and to this machine. A proxy may say how it was called; a false word here shows a
-/// form, and the sign-in itself asks the browser.
-fn may_be_encrypted(uri: &Uri, headers: &HeaderMap) -> bool {
+/// A browser sends `Sec-Fetch-Site` only over HTTPS and to this machine.
+pub(super) fn seems_encrypted(uri: &Uri, headers: &HeaderMap) -> bool {
     let is_forwarded =
         headers.get(FORWARDED_PROTO).is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"));
-    check_host(uri, headers).is_ok() || headers.contains_key(FETCH_SITE) || is_forwarded
+    is_forwarded || headers.contains_key(FETCH_SITE) && check_host(uri, headers).is_err()
+}
+
+/// Whether the connection to the browser may be encrypted, or stays on this machine.
+///
+/// A false word of a proxy shows a form; the sign-in itself asks the browser.
+fn may_be_encrypted(uri: &Uri, headers: &HeaderMap) -> bool {
+    check_host(uri, headers).is_ok() || seems_encrypted(uri, headers)
 }
 
 fn session_id(headers: &HeaderMap) -> Option<&str> {

@@ -205,3 +205,61 @@ async fn bytes_that_a_form_would_change_are_not_edited() {
     let form = fixture.get(&format!("/messages/{id}/replace"), None).await;
     assert!(form.text.contains("cannot be edited here") && !form.text.contains("<textarea"), "{}", form.text);
 }
+
+/// A person copies the command from the page, and it must reach the server that the page came from, without showing a token.
+#[tokio::test]
+async fn a_command_names_the_servers_own_address_and_no_token() {
+    let text = |setting: &str| format!("[serve]\n{setting}\n[destinations.shop]\nkind = \"mock\"\n");
+    let resolve = |setting: &str| {
+        let outside = ConfigSources::of_files(PathBuf::new());
+        config::resolve("ichido.toml", &text(setting), &outside).unwrap_or_else(|errors| panic!("{errors}"))
+    };
+    let proxied = ("x-forwarded-proto", "https");
+    for (setting, host, header, expected) in [
+        ("", "localhost:4180", None, "http://localhost:4180"),
+        ("", "ichido.example", None, "https://ichido.example"),
+        ("", "localhost:4180", Some(proxied), "https://localhost:4180"),
+        (
+            "public_url = \"https://ops.example/queues/\"",
+            "localhost:4180",
+            None,
+            "https://ops.example/queues",
+        ),
+        (
+            "tls = { cert = \"cert.pem\", key = \"key.pem\" }",
+            "localhost:4180",
+            None,
+            "https://localhost:4180",
+        ),
+    ] {
+        let fixture = Fixture::configured(&resolve(setting)).await;
+        let id = fixture.enqueue("order-1", "{}").await;
+        let large = fixture.enqueue("order-2", &"x".repeat(9 << 10)).await;
+        let (_, token) = fixture.add_token("ann", TokenRole::Viewer).await;
+        let cookie = fixture.sign_in(&token).await;
+        let get = async |target: &str| {
+            let mut request = request(Method::GET, target, Some(&cookie), "");
+            request.headers_mut().insert(HOST, HeaderValue::from_str(host).unwrap());
+            let header =
+                header.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            request.headers_mut().extend(header);
+            let page = fixture.send(request).await;
+            assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+            assert!(!page.text.contains(&token), "{target} shows a token");
+            page.text
+        };
+        let post = format!(
+            "curl -i &#39;{expected}/v1/queues/orders/messages&#39; -H &#34;Authorization: Bearer $ICHIDO_TOKEN&#34;"
+        );
+        let page = get(&format!("/messages/{id}")).await;
+        assert!(page.contains(&post), "{setting}, {host}: no {post} in {page}");
+        let read = format!("curl -s -o request.bin &#39;{expected}/v1/messages/{large}/request&#39; -H");
+        let page = get(&format!("/messages/{large}")).await;
+        assert!(page.contains(&read), "{setting}, {host}: no {read} in {page}");
+    }
+    // The overview of a new store shows how to send the first message.
+    let fixture = Fixture::configured(&resolve("public_url = \"https://ops.example\"")).await;
+    fixture.store.nodes().heartbeat(Uuid::now_v7(), "web-1").await.unwrap();
+    let page = fixture.get("/", None).await.text;
+    assert!(page.contains("curl -i &#39;https://ops.example/v1/queues/demo/messages&#39; -H"), "{page}");
+}
