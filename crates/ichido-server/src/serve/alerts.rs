@@ -48,7 +48,7 @@ pub struct Alerts {
 }
 
 /// An incident.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct Alert {
     pub id: Uuid,
     /// The alert, such as `dead_letters`.

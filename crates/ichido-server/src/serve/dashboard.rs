@@ -11,6 +11,7 @@
 // Spec: H9, E3, F1.
 
 mod actions;
+mod alert_texts;
 mod alerts;
 mod assets;
 mod audit;

@@ -12,6 +12,7 @@ use http::{StatusCode, Uri};
 use super::super::alerts::{Alert, Alerts};
 use super::super::request::query_pairs;
 use super::Dashboard;
+use super::alert_texts::{rows_href, sentence};
 use super::moments::{ShownTime, full};
 use super::shell::{PageRefusal, Shell, Visitor, html};
 
@@ -31,7 +32,7 @@ struct AlertLine {
     state: &'static str,
     rule: String,
     about: String,
-    href: Option<String>,
+    href: String,
     text: String,
     at: ShownTime,
     resolved: Option<String>,
@@ -64,15 +65,14 @@ pub(super) async fn list(
 fn line(visitor: &Visitor, alert: Alert) -> AlertLine {
     let t = visitor.t();
     let is_firing = alert.resolved_at.is_none();
-    let href = alert.about.strip_prefix("queue ").map(|queue| format!("/messages?q=queue:{queue}"));
     AlertLine {
         mark: if is_firing { "bell" } else { "check" },
         class: if is_firing { "warn" } else { "quiet" },
         state: if is_firing { t.firing } else { t.resolved },
+        text: sentence(visitor.language, &alert),
+        href: rows_href(&alert),
         rule: alert.rule,
         about: alert.about,
-        href,
-        text: alert.text,
         at: visitor.time(&alert.opened_at),
         resolved: alert.resolved_at.as_deref().map(full),
     }

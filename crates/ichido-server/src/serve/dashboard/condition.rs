@@ -44,9 +44,7 @@ pub(super) enum Need {
     Stalled {
         oldest: Duration,
     },
-    FiringAlert {
-        text: String,
-    },
+    FiringAlert(Alert),
     Unserved {
         queue: String,
         waiting: i64,
@@ -111,7 +109,7 @@ pub(super) fn needs(sample: &Sample, recent: &Series) -> Vec<Need> {
     needs.extend(stalled.map(|oldest| Need::Stalled { oldest }));
     needs.extend(failures(sample));
     let alerts = sample.alerts.iter().filter(|alert| !has_rows(alert)).take(MAX_ALERTS_SHOWN);
-    needs.extend(alerts.map(|alert| Need::FiringAlert { text: alert.text.clone() }));
+    needs.extend(alerts.map(|alert| Need::FiringAlert(alert.clone())));
     for queue in &sample.queues {
         let waiting = queue.counts.map_or(0, |counts| counts.queued + counts.failed);
         let name = || queue.name.clone();
@@ -263,7 +261,7 @@ mod tests {
             Need::Parked(2),
             Need::UnknownKeys(5),
             Need::DeadLetters(3),
-            Need::FiringAlert { text: "too many".to_owned() },
+            Need::FiringAlert(alert(AlertRule::LagP95, "too many")),
             Need::PausedQueue { queue: "orders".to_owned(), waiting: 1 },
             Need::Unserved { queue: "lost".to_owned(), waiting: 5 },
         ];

@@ -14,6 +14,7 @@ use ichido_http::clock;
 use super::super::models::Counts;
 use super::super::request::query_pairs;
 use super::Dashboard;
+use super::alert_texts::{rows_href, sentence};
 use super::bulk_texts::Texts as BulkTexts;
 use super::chart_data::{ChartRange, RATE_WINDOW, sent_per_second};
 use super::chart_texts;
@@ -193,8 +194,9 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
             let detail = fill(ct.stalled_detail, &[("oldest", &duration(*oldest))]);
             shown("down", "warn", title, "/messages?q=state:queued", detail, None)
         }
-        Need::FiringAlert { text } => {
-            shown("bell", "warn", text.clone(), "/alerts", String::new(), Some(terms.alert))
+        Need::FiringAlert(alert) => {
+            let (title, href) = (sentence(language, alert), rows_href(alert));
+            shown("bell", "warn", title, &href, String::new(), Some(terms.alert))
         }
         Need::Unserved { queue, waiting } => {
             let title = fill(t.unserved_need, &[("queue", queue)]);
