@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ichido_core::time::Timestamp;
+
 use super::super::series::{DurationSummary, Series, SeriesCounts};
 use super::chart::Chart;
 use super::chart_data::{ChartRange, number};
@@ -30,6 +32,8 @@ pub(super) struct ChartTile {
     pub(super) numbers: Vec<LinkedNumber>,
     pub(super) detail: String,
     pub(super) chart: Chart,
+    /// The points whose rows can be shown.
+    pub(super) links: Vec<PointLink>,
     /// All of it in words.
     pub(super) label: String,
 }
@@ -40,9 +44,20 @@ pub(super) struct LinkedNumber {
     pub(super) href: Option<String>,
 }
 
+/// A link to the rows of a point.
+pub(super) struct PointLink {
+    /// The place of the point, from the left.
+    pub(super) at: usize,
+    pub(super) href: String,
+    /// Its time and number.
+    pub(super) title: String,
+}
+
 /// A point as numbers.
 pub(super) struct NumberRow {
     pub(super) time: String,
+    /// The messages of its time.
+    pub(super) href: Option<String>,
     pub(super) cells: Vec<String>,
 }
 
@@ -68,7 +83,43 @@ struct MeasurePart {
     /// The class of its bars; the measure's own if it is empty.
     class: &'static str,
     count: fn(&SeriesCounts) -> u64,
-    href: Option<String>,
+    rows: Option<Rows>,
+}
+
+/// Where the rows of a number are.
+#[derive(Clone)]
+enum Rows {
+    /// Messages that were accepted in the time of the number.
+    Accepted { queue: Option<String> },
+    /// Messages in a state, whenever they got there: the store has no index of that time.
+    InState { queue: Option<String>, state: &'static str },
+    /// Dead or parked messages, by when they became so.
+    Letters { queue: Option<String>, state: &'static str },
+}
+
+impl Rows {
+    /// Returns the page of the rows since a time.
+    fn since(&self, from: &str) -> String {
+        match self {
+            Self::Accepted { queue } => messages(queue.as_deref(), &format!("since:{from}")),
+            Self::InState { queue, state } => messages(queue.as_deref(), &format!("state:{state}")),
+            Self::Letters { queue, state } => letters(queue.as_deref(), state, &[("since_from", from)]),
+        }
+    }
+
+    /// Returns the page of the rows of a point; `None` if rows are not found by that time.
+    fn between(&self, from: &str, before: &str) -> Option<String> {
+        match self {
+            Self::Accepted { queue } => {
+                Some(messages(queue.as_deref(), &format!("since:{from}+before:{before}")))
+            }
+            Self::InState { .. } => None,
+            Self::Letters { queue, state } => {
+                let span = [("since_from", from), ("since_before", before)];
+                Some(letters(queue.as_deref(), state, &span))
+            }
+        }
+    }
 }
 
 impl Charts {
@@ -82,9 +133,9 @@ impl Charts {
     ) -> Self {
         let from = time_of(&series.from, range);
         let step = step_name(t, series.step_seconds);
-        let measures = measures(t, subject, &series.from);
+        let measures = measures(t, subject);
         let mut tiles: Vec<ChartTile> =
-            measures.iter().map(|measure| count_tile(t, measure, series)).collect();
+            measures.iter().map(|measure| count_tile(t, measure, range, series)).collect();
         let mut columns: Vec<&'static str> = measures.iter().map(|measure| measure.title).collect();
         let has_times = !matches!(subject, ChartSubject::Models);
         if has_times {
@@ -119,12 +170,12 @@ fn range_chips(t: &'static Texts, range: ChartRange, here: &str) -> Vec<FilterCh
     ChartRange::ALL.map(chip).into()
 }
 
-fn measures(t: &'static Texts, subject: ChartSubject<'_>, from: &str) -> Vec<Measure> {
-    let measure = |(mark, class), title, count, href| Measure {
+fn measures(t: &'static Texts, subject: ChartSubject<'_>) -> Vec<Measure> {
+    let measure = |(mark, class), title, count, rows| Measure {
         mark,
         class,
         title,
-        parts: vec![MeasurePart { class: "", count, href }],
+        parts: vec![MeasurePart { class: "", count, rows }],
     };
     let of_state = |state: &str| {
         let shown = marks::of_state(state);
@@ -142,38 +193,40 @@ fn measures(t: &'static Texts, subject: ChartSubject<'_>, from: &str) -> Vec<Mea
             measure(("check", "good"), t.tokens_out, |counts| counts.tokens_out, None),
         ];
     }
-    let mut given_up = measure(of_state("dead"), t.given_up, |counts| counts.dead, letters(subject, "dead"));
-    let parked = letters(subject, "parked");
-    given_up.parts.push(MeasurePart { class: "doubt", count: |counts| counts.parked, href: parked });
-    let sent = measure(of_state("sent"), t.sent, |counts| counts.sent, messages(subject, "state:sent"));
-    let failed = messages(subject, "state:failed");
-    let retried = measure(of_state("failed"), t.retried, |counts| counts.retried, failed);
+    // Messages of a destination are found by their queue only.
+    let queue = match subject {
+        ChartSubject::Queues => Some(None),
+        ChartSubject::Queue(name) => Some(Some(name.to_owned())),
+        ChartSubject::Destination | ChartSubject::Models => None,
+    };
+    let letters = |state| queue.clone().map(|queue| Rows::Letters { queue, state });
+    let in_state = |state| queue.clone().map(|queue| Rows::InState { queue, state });
+    let mut given_up = measure(of_state("dead"), t.given_up, |counts| counts.dead, letters("dead"));
+    let parked = letters("parked");
+    given_up.parts.push(MeasurePart { class: "doubt", count: |counts| counts.parked, rows: parked });
+    let sent = measure(of_state("sent"), t.sent, |counts| counts.sent, in_state("sent"));
+    let retried = measure(of_state("failed"), t.retried, |counts| counts.retried, in_state("failed"));
     if let ChartSubject::Destination = subject {
         return vec![calls, sent, retried, given_up, throttled];
     }
-    let since = messages(subject, &format!("since:{from}"));
-    vec![measure(("in", "calm"), t.accepted, |counts| counts.accepted, since), sent, retried, given_up]
+    let accepted = queue.clone().map(|queue| Rows::Accepted { queue });
+    vec![measure(("in", "calm"), t.accepted, |counts| counts.accepted, accepted), sent, retried, given_up]
 }
 
-/// Returns the page of messages with this filter. Those of a destination are found by their queue only.
-fn messages(subject: ChartSubject<'_>, filter: &str) -> Option<String> {
-    match subject {
-        ChartSubject::Queues => Some(format!("/messages?q={filter}")),
-        ChartSubject::Queue(name) => Some(format!("/messages?q=queue:{name}+{filter}")),
-        ChartSubject::Destination | ChartSubject::Models => None,
-    }
+/// Returns the page of messages with this filter.
+fn messages(queue: Option<&str>, filter: &str) -> String {
+    let queue = queue.map_or_else(String::new, |queue| format!("queue:{queue}+"));
+    format!("/messages?q={queue}{filter}")
 }
 
-/// Returns the page of dead letters or parked messages.
-fn letters(subject: ChartSubject<'_>, state: &str) -> Option<String> {
-    match subject {
-        ChartSubject::Queues => Some(format!("/dead-letters?state={state}")),
-        ChartSubject::Queue(name) => Some(format!("/dead-letters?state={state}&queue={name}")),
-        ChartSubject::Destination | ChartSubject::Models => None,
-    }
+/// Returns the page of dead letters or parked messages with this filter.
+fn letters(queue: Option<&str>, state: &str, filter: &[(&str, &str)]) -> String {
+    let queue = queue.map_or_else(String::new, |queue| format!("&queue={queue}"));
+    let start = format!("/dead-letters?state={state}{queue}");
+    filter.iter().fold(start, |address, (name, value)| format!("{address}&{name}={value}"))
 }
 
-fn count_tile(t: &'static Texts, measure: &Measure, series: &Series) -> ChartTile {
+fn count_tile(t: &'static Texts, measure: &Measure, range: ChartRange, series: &Series) -> ChartTile {
     let bars = |part: &MeasurePart| -> Vec<f64> {
         series.points.iter().map(|point| number((part.count)(&point.counts))).collect()
     };
@@ -181,7 +234,8 @@ fn count_tile(t: &'static Texts, measure: &Measure, series: &Series) -> ChartTil
     let chart = Chart::stacked(&bars);
     let linked = |part: &MeasurePart| {
         let count = (part.count)(&series.total);
-        LinkedNumber { text: shown_count(count), href: part.href.clone().filter(|_| 0 < count) }
+        let rows = part.rows.as_ref().filter(|_| 0 < count);
+        LinkedNumber { text: shown_count(count), href: rows.map(|rows| rows.since(&series.from)) }
     };
     let numbers: Vec<LinkedNumber> = measure.parts.iter().map(linked).collect();
     let detail = if chart.is_empty() {
@@ -199,8 +253,22 @@ fn count_tile(t: &'static Texts, measure: &Measure, series: &Series) -> ChartTil
         numbers,
         detail,
         chart,
+        links: point_links(measure, range, series),
         label,
     }
+}
+
+/// Returns a link for each point with rows: to those of its first part that has any.
+fn point_links(measure: &Measure, range: ChartRange, series: &Series) -> Vec<PointLink> {
+    let step = Duration::from_secs(series.step_seconds);
+    let links = series.points.iter().enumerate().map(|(at, point)| {
+        let part = measure.parts.iter().find(|part| 0 < (part.count)(&point.counts))?;
+        let before = Timestamp::parse(&point.at)?.plus(step).to_string();
+        let href = part.rows.as_ref()?.between(&point.at, &before)?;
+        let total: u64 = measure.parts.iter().map(|part| (part.count)(&point.counts)).sum();
+        Some(PointLink { at, href, title: format!("{}: {}", time_of(&point.at, range), shown_count(total)) })
+    });
+    links.flatten().collect()
 }
 
 fn time_tile(
@@ -231,7 +299,7 @@ fn time_tile(
         fill(t.peak, &[("peak", &shown_seconds(chart.peak))])
     };
     let label = fill(t.chart_label, &[("title", title), ("total", &detail), ("peak", &peak)]);
-    ChartTile { mark: "wait", class: "quiet wide", title, numbers, detail, chart, label }
+    ChartTile { mark: "wait", class: "quiet wide", title, numbers, detail, chart, links: Vec::new(), label }
 }
 
 /// Returns the points with counts, newest first.
@@ -247,7 +315,12 @@ fn table(series: &Series, range: ChartRange, measures: &[Measure], has_times: bo
         let numbers = numbers.into_iter().map(shown_count);
         let times = times.into_iter().map(|seconds| seconds.map_or_else(|| "–".to_owned(), shown_seconds));
         let cells = numbers.chain(times).collect();
-        (!is_empty).then(|| NumberRow { time: time_of(&point.at, range), cells })
+        let href = measures.iter().find_map(|measure| {
+            let rows = measure.parts.first()?.rows.as_ref()?;
+            let before = Timestamp::parse(&point.at)?.plus(Duration::from_secs(series.step_seconds));
+            rows.between(&point.at, &before.to_string())
+        });
+        (!is_empty).then(|| NumberRow { time: time_of(&point.at, range), href, cells })
     });
     rows.flatten().collect()
 }
@@ -350,16 +423,36 @@ mod tests {
                 link("1,500", "/messages?q=since:2026-11-15T03:00:00Z"),
                 link("1,400", "/messages?q=state:sent"),
                 plain("0"),
-                link("2", "/dead-letters?state=dead"),
-                link("1", "/dead-letters?state=parked"),
+                link("2", "/dead-letters?state=dead&since_from=2026-11-15T03:00:00Z"),
+                link("1", "/dead-letters?state=parked&since_from=2026-11-15T03:00:00Z"),
                 plain("12 ms"),
                 plain("50 ms"),
             ]
         );
         let of_queue = links(&shown(ChartSubject::Queue("orders")));
         assert_eq!(of_queue[1], link("1,400", "/messages?q=queue:orders+state:sent"));
-        assert_eq!(of_queue[4], link("1", "/dead-letters?state=parked&queue=orders"));
+        assert_eq!(
+            of_queue[4],
+            link("1", "/dead-letters?state=parked&queue=orders&since_from=2026-11-15T03:00:00Z")
+        );
         assert!(links(&shown(ChartSubject::Destination)).iter().all(|(_, href)| href.is_none()));
+    }
+
+    #[test]
+    fn a_bar_links_to_the_rows_of_its_time() {
+        let links = |subject| -> Vec<(usize, String, String)> {
+            let tiles = shown(subject).tiles;
+            let links = tiles.into_iter().flat_map(|tile| tile.links);
+            links.map(|link| (link.at, link.href, link.title)).collect()
+        };
+        let (from, before) = ("2026-11-15T03:00:00Z", "2026-11-15T03:02:00Z");
+        let accepted = format!("/messages?q=queue:orders+since:{from}+before:{before}");
+        let dead = format!("/dead-letters?state=dead&queue=orders&since_from={from}&since_before={before}");
+        assert_eq!(
+            links(ChartSubject::Queue("orders")),
+            [(0, accepted, "03:00: 1,500".to_owned()), (0, dead, "03:00: 3".to_owned())]
+        );
+        assert!(links(ChartSubject::Destination).is_empty(), "its messages are found by their queue only");
     }
 
     #[test]

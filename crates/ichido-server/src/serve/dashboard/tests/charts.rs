@@ -45,7 +45,7 @@ async fn charts_have_a_name_and_their_numbers_as_a_table() {
             "aria-label=\"Retried: 0; none\"",
             "<details class=\"numbers\">",
             "<td>1,501</td>",
-            "href=\"/dead-letters?state=parked\">1</a>",
+            "href=\"/dead-letters?state=parked&#38;since_from=",
             "href=\"/?range=1h\" aria-current=\"true\"",
         ],
     );
