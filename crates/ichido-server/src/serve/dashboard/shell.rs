@@ -129,8 +129,22 @@ pub(super) struct NavigationItem {
     pub(super) key: &'static str,
     pub(super) name: &'static str,
     pub(super) is_here: bool,
-    /// What waits there for a person.
-    pub(super) count: usize,
+    /// What waits there for a person. The pages under "More" have none.
+    pub(super) count: Option<usize>,
+}
+
+/// The largest number on a badge, which has room for so many digits.
+const MAX_ON_BADGE: usize = 99;
+
+impl NavigationItem {
+    /// Returns what its badge says: nothing if nothing waits there.
+    pub(super) fn badge(&self) -> Option<String> {
+        self.count.map(|count| match count {
+            0 => String::new(),
+            1..=MAX_ON_BADGE => count.to_string(),
+            _ => format!("{MAX_ON_BADGE}+"),
+        })
+    }
 }
 
 /// How many pages the navigation shows in its row; the others are under "More".
@@ -186,11 +200,6 @@ impl Shell {
     /// Returns the page under "More" that is shown.
     pub(super) fn here_in_rest(&self) -> Option<&NavigationItem> {
         self.rest().iter().find(|item| item.is_here)
-    }
-
-    /// Returns what waits for a person on the pages under "More".
-    pub(super) fn count_in_rest(&self) -> usize {
-        self.rest().iter().map(|item| item.count).sum()
     }
 
     /// Returns what the page has cost until now. A template asks at its end.
@@ -255,18 +264,18 @@ impl Dashboard {
         };
         vec![
             // The first ones are in the row, the others under "More".
-            item("/", "o", t.overview, 0),
-            item("/messages", "m", t.messages, 0),
-            item("/dead-letters", "d", t.dead_letters, dead),
-            item("/queues", "q", t.queues, 0),
-            item("/destinations", "t", c.destinations, 0),
-            item("/keys", "k", k.keys, unknown),
-            item("/alerts", "a", t.alerts, firing),
-            item("/operations", "p", b.operations, 0),
-            item("/models", "l", c.models, 0),
-            item("/nodes", "n", t.nodes, 0),
-            item("/boundaries", "b", k.boundaries, 0),
-            item("/audit", "u", k.audit, 0),
+            item("/", "o", t.overview, None),
+            item("/messages", "m", t.messages, None),
+            item("/dead-letters", "d", t.dead_letters, Some(dead)),
+            item("/queues", "q", t.queues, None),
+            item("/destinations", "t", c.destinations, None),
+            item("/keys", "k", k.keys, Some(unknown)),
+            item("/alerts", "a", t.alerts, Some(firing)),
+            item("/operations", "p", b.operations, None),
+            item("/models", "l", c.models, None),
+            item("/nodes", "n", t.nodes, None),
+            item("/boundaries", "b", k.boundaries, None),
+            item("/audit", "u", k.audit, None),
         ]
     }
 
