@@ -123,6 +123,8 @@ pub struct DeadLetterRow {
     pub priority: u8,
     /// The message that it replaces.
     pub replacement_of: Option<Uuid>,
+    /// When a worker last asked the receiver about its unknown effect, and did not learn it.
+    pub asked_at: Option<Timestamp>,
     /// What it is about, for people.
     pub item: Option<String>,
     /// The size of its request.

@@ -103,6 +103,7 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError
         error: row.text_or_none("error")?,
         group: row.uuid_or_none("group_id")?,
         since: row.timestamp("since")?,
+        asked_at: row.timestamp_or_none("asked_at")?,
         created_at: row.timestamp("created_at")?,
         history: history_of(row, row.count("max_attempts")?)?,
         priority: priority(row)?,

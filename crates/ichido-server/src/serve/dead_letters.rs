@@ -104,6 +104,8 @@ pub struct Letter {
     /// How often workers ask the receiver about its unknown effect, as soon as no call can arrive any more; null if they do not, by this
     /// server's configuration. What they do not learn is not recorded.
     pub asked_every_seconds: Option<u64>,
+    /// When a worker last asked, and did not learn it; null if none has.
+    pub asked_at: Option<String>,
     pub replacement_of: Option<Uuid>,
     pub request_bytes: u64,
     /// Why it cannot be requeued; null if it can.
@@ -151,6 +153,7 @@ impl Letter {
             in_flight_until: in_flight_until.filter(|until| now < *until).map(|until| until.to_string()),
             asked_every_seconds: is_asked.then_some(asked_every.as_secs()),
             replacement_of: row.replacement_of,
+            asked_at: row.asked_at.map(|at| at.to_string()),
             request_bytes: row.request_bytes,
             requeue_refused: refused(BulkAction::Requeue { canary: None }),
             discard_refused: refused(BulkAction::Discard),

@@ -134,6 +134,15 @@ impl<'s> DeadLetters<'s> {
         decision: Decision,
         note: &'s Note,
     ) -> StoreFuture<'s, Vec<DeadLetterStep>> {
+    /// Notes that the receiver was asked about the unknown effect of these letters, and that nothing was learned.
+    // SPEC F2.
+    pub fn note_asked(self, ids: &'s [Uuid]) -> StoreFuture<'s, ()> {
+        Box::pin(async move {
+            check_page_size(ids)?;
+            self.0.driver.execute(paired!("dead_letter_asked"), &[ids.into(), SqlValue::Now]).await.map(drop)
+        })
+    }
+
         Box::pin(async move { self.apply(ids, &|letter, now| letter.decided(decision, now), note).await })
     }
 

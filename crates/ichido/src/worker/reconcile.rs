@@ -154,14 +154,18 @@ impl ReconcilePass {
     async fn ask_all(&self, node: &Arc<WorkerNode>, letters: Vec<DeadLetterRow>) {
         let mut letters = letters.into_iter();
         let mut asking = JoinSet::new();
+        let mut unknown = Vec::new();
         loop {
             while asking.len() < ASK_AT_ONCE {
                 let Some(letter) = letters.next() else { break };
                 asking.spawn(ask(Arc::clone(node), Arc::clone(&self.served), letter));
             }
-            if asking.join_next().await.is_none() {
-                return;
-            }
+            let Some(asked) = asking.join_next().await else { break };
+            unknown.extend(asked.ok().flatten());
+        }
+        if !unknown.is_empty() {
+            let noted = node.store.dead_letters().note_asked(&unknown).await;
+            ok_or_log("failed to note which messages were looked up", noted);
         }
     }
 }
@@ -178,8 +182,8 @@ fn not_done_from(in_flight_until: Timestamp, since: Timestamp, max_time_in_fligh
     if is_answered { since.plus(max_time_in_flight) } else { in_flight_until }
 }
 
-/// Looks up one message and records the result.
-async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetterRow) {
+/// Looks up one message and records the result. Returns its id if its effect is still unknown.
+async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetterRow) -> Option<Uuid> {
     let key = served.outbound(&letter.identity, &letter.key);
     let failure = NonZeroU32::new(letter.history.attempts).unwrap_or(NonZeroU32::MIN);
     let wait = served.settings.retry.wait(failure, fastrand::f64(), None);
@@ -196,10 +200,10 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
                 node.clock.now() < not_done_from(doubt.in_flight_until, letter.since, max_time_in_flight)
             }) =>
         {
-            return;
+            return Some(id);
         }
         ReconcileOutcome::NotDone { note } => (false, note),
-        ReconcileOutcome::Unknown { .. } => return,
+        ReconcileOutcome::Unknown { .. } => return Some(id),
     };
     let excerpt = evidence.excerpt.or_else(|| Some("looked up by key at the destination".to_owned()));
     // The request is not at hand; a look-up carries only its key.
@@ -208,10 +212,10 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
     let found = if was_done { Reconciled::Done } else { Reconciled::NotDone { due } };
     let stepped = node.store.messages().reconcile(id, found, &evidence).await;
     let stepped = ok_or_log("failed to store the looked-up effect of a message", stepped);
-    let Some(StepResult::Now(state)) = stepped else { return };
+    let Some(StepResult::Now(state)) = stepped else { return None };
     let State::Dead { effect, .. } = state else {
         record_resolution(&served.name, Resolution::Reconciled, letter.since, node.clock.now());
-        return;
+        return None;
     };
     // Still a letter, for a person to decide.
     match letter.state {
@@ -225,6 +229,7 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
             tracing::info!(queue, message_id = %id, key, ?effect, "effect of a dead letter became known");
         }
     }
+    None
 }
 
 #[cfg(test)]

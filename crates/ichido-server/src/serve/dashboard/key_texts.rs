@@ -65,6 +65,7 @@ texts! {
     did_key_give_up: "The key is refused for good.", "キーを恒久的に拒否しました。";
 
     next_asked: "Next: a worker asks the receiver by key, again every {time}. A person can decide as well.", "次: ワーカーが受信側にキーで照会します({time} ごと)。人が判断することもできます。";
+    next_asked_again: "Asked the receiver by key at {asked}; it did not know. Next: a worker asks again at about {when}, every {time}. A person can decide as well.", "受信側に {asked} にキーで照会しましたが、判明していません。次: {when} ごろワーカーが再び照会します({time} ごと)。人が判断することもできます。";
     next_asked_later: "Next: a worker asks the receiver by key from {when} on, when the call cannot arrive any more, and again every {time}. A person can decide as well.", "次: 呼び出しが届く可能性がなくなる {when} から、ワーカーが受信側にキーで照会します({time} ごと)。人が判断することもできます。";
     idle_for: "{time} without an event", "{time} の間、動きなし";
     earlier_entries: "Earlier entries", "これより前の経過";

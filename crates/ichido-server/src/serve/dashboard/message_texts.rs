@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 
 use super::super::dead_letters::Letter;
@@ -135,6 +136,13 @@ fn next(
         MessageNext::AttemptEnds => t.next_attempt_ends.to_owned(),
         MessageNext::Requeue => t.next_requeue.to_owned(),
         MessageNext::Decide { not_before } if let Some(every) = asked_every => {
+        MessageNext::Decide { .. }
+            if let (Some(every), Some(asked)) = (asked_every, letter.and_then(asked_at)) =>
+        {
+            let (asked, next) = (asked.to_string(), asked.plus(every).max(visitor.now).to_string());
+            let values = [("asked", &*full(&asked)), ("when", &*full(&next)), ("time", &*duration(every))];
+            fill(k.next_asked_again, &values)
+        }
             let text = if not_before.is_some() { k.next_asked_later } else { k.next_asked };
             let when = not_before.as_deref().map(full).unwrap_or_default();
             fill(text, &[("when", &when), ("time", &duration(every))])
@@ -155,6 +163,11 @@ fn next(
 }
 
 fn evidence(
+/// Returns when the receiver was last asked.
+fn asked_at(letter: &Letter) -> Option<Timestamp> {
+    letter.asked_at.as_deref().and_then(Timestamp::parse)
+}
+
     t: &'static Texts,
     answer: &DoneAnswer,
     message: &Message,

@@ -1,6 +1,6 @@
 -- Locks letters in the order of their ids, so two operators with the same letters cannot deadlock.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, false AS suspect, l.attempts, l.deaths,
-       l.doubt_since, l.in_flight_until, l.last_fence, l.group_id, m.max_attempts, m.priority, m.replacement_of, m.item, m.created_at,
+       l.doubt_since, l.in_flight_until, l.last_fence, l.group_id, l.asked_at, m.max_attempts, m.priority, m.replacement_of, m.item, m.created_at,
        octet_length(m.request)::bigint AS request_bytes,
        (SELECT clock_timestamp() + $2 * interval '1 microsecond') AS now
 FROM ichido.dead_letters l JOIN ichido.messages m ON m.id = l.message_id

@@ -2,7 +2,7 @@
 -- skip rows. The cursor is never NULL, and one queue's letters have a separate statement: SQLite plans a statement once for all
 -- values.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, 0 AS suspect, l.attempts, l.deaths,
-       l.doubt_since, l.in_flight_until, l.last_fence, l.group_id, m.max_attempts, m.priority, m.replacement_of, m.item, m.created_at,
+       l.doubt_since, l.in_flight_until, l.last_fence, l.group_id, l.asked_at, m.max_attempts, m.priority, m.replacement_of, m.item, m.created_at,
        length(m.request) AS request_bytes
 FROM ichido_dead_letters l CROSS JOIN ichido_messages m ON m.id = l.message_id
 WHERE l.state = ?1 AND l.closed = ?2 AND (l.since, l.message_id) < (?4, ?5) AND l.since >= ?6

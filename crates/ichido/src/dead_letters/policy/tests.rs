@@ -32,6 +32,7 @@ fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
         error: None,
         group: None,
         since: NOW,
+        asked_at: None,
         created_at: NOW,
         history: History { attempts: 3, doubt, ..History::new(NonZeroU32::MIN) },
         priority: 2,

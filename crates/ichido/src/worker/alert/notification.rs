@@ -193,6 +193,7 @@ mod tests {
             code: Some("BAD_REQUEST".to_owned()),
             error: Some(error.to_owned()),
             group: None,
+            asked_at: None,
             since: alert.opened_at,
             created_at: alert.opened_at,
             history: History::new(NonZeroU32::MIN),

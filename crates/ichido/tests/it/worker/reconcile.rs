@@ -149,6 +149,9 @@ both_databases! {
             rounds(&fixture.store, worker.id()).await;
             assert_eq!(asked.lock().unwrap().len(), times);
         }
+        let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
+        let asked_at = letter.asked_at.expect("a person sees when the receiver was last asked");
+        assert!(letter.since < asked_at && asked_at <= fixture.store.now().await.unwrap(), "{letter:?}");
         let row = fixture.row(id).await;
         assert_eq!((row.status, row.effect, receiver.count()), (StateName::Dead, Effect::Unknown, 1));
         assert_eq!(fixture.transitions(id).await.len(), known);
