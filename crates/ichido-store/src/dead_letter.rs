@@ -29,14 +29,22 @@
 //! ```
 // SPEC A11, D17, E3, E4, F2.
 
+use std::num::NonZeroU32;
+
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Decision, Event, History, Reconciled, State, StepRefusal};
+use ichido_core::lifecycle::{Decision, Doubt, Event, History, Reconciled, State, StepRefusal};
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
 use crate::message::{DeadLetterState, QueueName};
+
+/// The limits of dead letters.
+pub mod limits {
+    /// The most classes that are counted at once: queues times codes, and whether the effect is known.
+    pub const MAX_CLASSES: u32 = 10_000;
+}
 
 ichido_core::words! {
     /// Whether a person has closed a dead letter. A parked one is always open: it is decided, not closed.
@@ -115,6 +123,8 @@ pub struct DeadLetterRow {
     pub group: Option<Uuid>,
     /// When it died or was parked.
     pub since: Timestamp,
+    /// When a worker last asked the receiver about its unknown effect, and did not learn it.
+    pub asked_at: Option<Timestamp>,
     /// When it was enqueued.
     pub created_at: Timestamp,
     /// Its attempts so far.
@@ -123,8 +133,6 @@ pub struct DeadLetterRow {
     pub priority: u8,
     /// The message that it replaces.
     pub replacement_of: Option<Uuid>,
-    /// When a worker last asked the receiver about its unknown effect, and did not learn it.
-    pub asked_at: Option<Timestamp>,
     /// What it is about, for people.
     pub item: Option<String>,
     /// The size of its request.
@@ -134,38 +142,90 @@ pub struct DeadLetterRow {
 impl DeadLetterRow {
     /// Returns its lifecycle state.
     pub const fn lifecycle(&self) -> State {
-        match self.state {
-            DeadLetterState::Dead => State::Dead { effect: self.effect, history: self.history },
-            DeadLetterState::Parked => State::Parked { history: self.history },
-        }
+        lifecycle(self.state, self.effect, self.history)
     }
 
+    /// Returns what decides about it.
+    pub fn traits(&self) -> LetterTraits {
+        let Self { state, disposition, effect, history, .. } = *self;
+        LetterTraits { queue: self.queue.clone(), state, disposition, effect, doubt: history.doubt }
+    }
+
+    pub(crate) fn requeued(&self, policy: RequeuePolicy, now: Timestamp) -> Event {
+        requeued(&self.history, policy, now)
+    }
+
+    pub(crate) const fn decided(&self, decision: Decision, now: Timestamp) -> Event {
+        decided(self.state, decision, now)
+    }
+}
+
+/// What decides whether a letter may be requeued, discarded or decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LetterTraits {
+    /// Its queue.
+    pub queue: QueueName,
+    /// Dead or parked.
+    pub state: DeadLetterState,
+    /// Open or closed.
+    pub disposition: Disposition,
+    /// Whether the effect was done, not done, or unknown.
+    pub effect: Effect,
+    /// What is unknown about its attempts.
+    pub doubt: Option<Doubt>,
+}
+
+impl LetterTraits {
     /// Returns whether it could be requeued under this policy, or why not.
     pub fn check_requeue(&self, policy: RequeuePolicy, now: Timestamp) -> Result<(), StepRefusal> {
-        self.check(self.requeued(policy, now), now)
+        self.check(requeued(&self.history(), policy, now), now)
     }
 
     /// Returns whether it could be decided this way, or why not.
     pub fn check_decision(&self, decision: Decision, now: Timestamp) -> Result<(), StepRefusal> {
-        self.check(self.decided(decision, now), now)
+        self.check(decided(self.state, decision, now), now)
     }
 
     fn check(&self, event: Event, now: Timestamp) -> Result<(), StepRefusal> {
-        self.lifecycle().step(event, now).map(drop).map_err(|illegal| illegal.why)
+        let state = lifecycle(self.state, self.effect, self.history());
+        state.step(event, now).map(drop).map_err(|illegal| illegal.why)
     }
 
-    pub(crate) fn requeued(&self, policy: RequeuePolicy, now: Timestamp) -> Event {
-        let RequeuePolicy { requeue: allowed, guarantee } = policy;
-        Event::Requeued { allowed, safety: self.history.safety(guarantee, now) }
+    /// Whether an operator may act does not depend on the number of attempts.
+    const fn history(&self) -> History {
+        History { doubt: self.doubt, ..History::new(NonZeroU32::MIN) }
     }
+}
 
-    /// A dead letter stays dead, and its effect becomes known.
-    pub(crate) const fn decided(&self, decision: Decision, now: Timestamp) -> Event {
-        match (decision, self.state) {
-            (Decision::Done, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
-            (Decision::NotDone, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
-            (decision, _) => Event::Decided(decision),
-        }
+/// Letters about which everything decides alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LetterClass {
+    /// What decides about each of them.
+    pub traits: LetterTraits,
+    /// The code of their last error.
+    pub code: Option<String>,
+    /// How many there are.
+    pub count: u64,
+}
+
+const fn lifecycle(state: DeadLetterState, effect: Effect, history: History) -> State {
+    match state {
+        DeadLetterState::Dead => State::Dead { effect, history },
+        DeadLetterState::Parked => State::Parked { history },
+    }
+}
+
+fn requeued(history: &History, policy: RequeuePolicy, now: Timestamp) -> Event {
+    let RequeuePolicy { requeue: allowed, guarantee } = policy;
+    Event::Requeued { allowed, safety: history.safety(guarantee, now) }
+}
+
+/// A dead letter stays dead, and its effect becomes known.
+const fn decided(state: DeadLetterState, decision: Decision, now: Timestamp) -> Event {
+    match (decision, state) {
+        (Decision::Done, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
+        (Decision::NotDone, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
+        (decision, _) => Event::Decided(decision),
     }
 }
 

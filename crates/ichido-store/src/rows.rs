@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::claim_tracker::{ClaimEnd, ClaimEnds};
 use crate::columns::{Columns, fence_from};
-use crate::dead_letter::{DeadLetterRow, Disposition};
+use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, Disposition, LetterClass, LetterTraits};
 use crate::error::StoreError;
 use crate::message::{
     DeadLetterState, MessageRow, MessageSchedule, QueueName, ReceiverResponse, StateCount, Transition,
@@ -111,6 +111,18 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError
         item: row.text_or_none("item")?,
         request_bytes: row.number("request_bytes")?.unsigned_abs(),
     })
+}
+
+/// Reads letters that a filter of this state and disposition counted.
+pub(crate) fn letter_class(row: &impl Columns, filter: &DeadLetterFilter) -> Result<LetterClass, StoreError> {
+    let traits = LetterTraits {
+        queue: queue_name(row.text("queue")?)?,
+        state: filter.state,
+        disposition: filter.disposition,
+        effect: effect(row)?,
+        doubt: doubt(row.timestamp_or_none("doubt_since")?, row.timestamp_or_none("in_flight_until")?)?,
+    };
+    Ok(LetterClass { traits, code: row.text_or_none("code")?, count: row.number("count")?.unsigned_abs() })
 }
 
 fn disposition(row: &impl Columns) -> Result<Disposition, StoreError> {
@@ -238,7 +250,7 @@ pub(crate) fn transition_page<C: Columns>(
     limit: usize,
 ) -> Result<TransitionPage, StoreError> {
     let Some(first) = rows.len().checked_sub(limit).filter(|left_out| 0 < *left_out) else {
-        return Ok(TransitionPage { transitions: transitions(rows, lease)?, earlier: None });
+        return Ok(TransitionPage { transitions: transitions(rows, lease)?, earlier: None, basis: None });
     };
     let before = transitions(rows.get(..first).unwrap_or_default(), None)?.len();
     let mut page = transitions(rows, lease)?;
@@ -247,7 +259,7 @@ pub(crate) fn transition_page<C: Columns>(
         let message = row.uuid("message_id")?;
         Ok::<_, StoreError>(EntryId { message, fence: row.number("fence")?, step: row.small("step")? })
     });
-    Ok(TransitionPage { transitions: page, earlier: earlier.transpose()? })
+    Ok(TransitionPage { transitions: page, earlier: earlier.transpose()?, basis: None })
 }
 
 /// Returns the claim that starts an attempt, after the previous transition.
@@ -271,7 +283,7 @@ fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&
     }
 }
 
-fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
+pub(crate) fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
     Ok(Transition {
         at: row.timestamp("at")?,
         from: stage(row, "from_state")?,

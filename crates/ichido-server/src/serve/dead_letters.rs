@@ -102,7 +102,7 @@ pub struct Letter {
     /// Until when its last call may still arrive; null if it cannot. Until then, it cannot be decided as not done.
     pub in_flight_until: Option<String>,
     /// How often workers ask the receiver about its unknown effect, as soon as no call can arrive any more; null if they do not, by this
-    /// server's configuration. What they do not learn is not recorded.
+    /// server's configuration.
     pub asked_every_seconds: Option<u64>,
     /// When a worker last asked, and did not learn it; null if none has.
     pub asked_at: Option<String>,
@@ -128,8 +128,9 @@ impl Letter {
             DeadLetterState::Parked => limits::ASK_PARKED_EVERY,
             DeadLetterState::Dead => limits::ASK_DEAD_EVERY,
         };
+        let traits = row.traits();
         let refused =
-            |work: BulkAction| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
+            |work: BulkAction| work.judge(&published.policies, &traits, now).err().map(|why| why.to_string());
         let in_flight_until = row.history.doubt.map(|doubt| doubt.in_flight_until);
         let key = published.keys.get(&row.queue);
         let outbound_key =
@@ -152,8 +153,8 @@ impl Letter {
             since: row.since.to_string(),
             in_flight_until: in_flight_until.filter(|until| now < *until).map(|until| until.to_string()),
             asked_every_seconds: is_asked.then_some(asked_every.as_secs()),
-            replacement_of: row.replacement_of,
             asked_at: row.asked_at.map(|at| at.to_string()),
+            replacement_of: row.replacement_of,
             request_bytes: row.request_bytes,
             requeue_refused: refused(BulkAction::Requeue { canary: None }),
             discard_refused: refused(BulkAction::Discard),

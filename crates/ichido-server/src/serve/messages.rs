@@ -313,7 +313,7 @@ pub(super) async fn list_message_events(
     let messages = api.store.messages();
     let page = match query {
         EventsQuery { limit: None, cursor: None } => {
-            TransitionPage { transitions: messages.transitions(row.id).await?, earlier: None }
+            TransitionPage { transitions: messages.transitions(row.id).await?, earlier: None, basis: None }
         }
         EventsQuery { limit, cursor } => {
             let limit = limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);

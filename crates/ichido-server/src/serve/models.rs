@@ -314,22 +314,26 @@ impl Listed {
 
 /// The events of a message.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the list has its name in the API")]
 pub(super) struct Events {
     /// Oldest first.
     events: Vec<Event>,
     /// The `cursor` of the page before this one; null if this one begins with the first event.
     earlier: Option<String>,
+    /// The event from which on the effect is what it is now, if it is before this page; only with the newest page.
+    basis: Option<Event>,
 }
 
 impl Events {
     pub(super) fn new(row: &MessageRow, page: TransitionPage, redaction: &Redaction) -> Self {
-        let TransitionPage { transitions, earlier } = page;
+        let TransitionPage { transitions, earlier, basis } = page;
+        let basis = basis.map(|step| Event::new(row, step, &redaction.of_request(&row.request)));
         let mut events = Event::trail(row, transitions, redaction);
         if earlier.is_some() {
             // The acceptance belongs to the first page.
             events.remove(0);
         }
-        Self { events, earlier: earlier.as_ref().map(cursor::encode) }
+        Self { events, earlier: earlier.as_ref().map(cursor::encode), basis }
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) async fn requeue_message(
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     let policies = api.policies().await?;
     // With the reason of the preflight, which says how to fix it.
-    let why_not = |why| match policies.judge(&letter.row, letter.now) {
+    let why_not = |why| match policies.judge(&letter.row.traits(), letter.now) {
         Err(refusal) => action_refused(refusal.as_str(), format!("the message was not requeued: {refusal}")),
         Ok(()) => lifecycle_refused(why),
     };
@@ -214,8 +214,8 @@ pub(super) async fn discard_message(
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     // A discard does not depend on the queue's policy.
-    let why_not = |why| match BulkAction::Discard.judge(&RequeuePolicies::default(), &letter.row, letter.now)
-    {
+    let traits = letter.row.traits();
+    let why_not = |why| match BulkAction::Discard.judge(&RequeuePolicies::default(), &traits, letter.now) {
         Err(refusal) => action_refused(reason(why), refusal.to_string()),
         Ok(()) => lifecycle_refused(why),
     };

@@ -46,6 +46,15 @@ pub struct Transition {
     pub actor: Option<String>,
 }
 
+impl Transition {
+    /// Returns whether it ended a call, or says what came of one.
+    pub fn is_fact(&self) -> bool {
+        let facts =
+            ["succeeded", "failed", "stopped", "worker_died", "late_success", "reconciled", "decided"];
+        facts.contains(&self.kind.as_str())
+    }
+}
+
 /// A page of a message's transitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransitionPage {
@@ -53,6 +62,8 @@ pub struct TransitionPage {
     pub transitions: Vec<Transition>,
     /// Where the page before it ends; `None` if this one begins with the first transition.
     pub earlier: Option<EntryId>,
+    /// The transition from which on the effect is what it is now, if it is before this page, the newest one.
+    pub basis: Option<Transition>,
 }
 
 /// A message as one row.

@@ -1,7 +1,9 @@
 //! Dead letters: listing them, and applying a person's decisions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
+use ichido_core::clock::AGREE_WITHIN;
 use ichido_core::lifecycle::{Decision, Event};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
@@ -12,15 +14,19 @@ use super::messages::check_page_size;
 use crate::alert::limits::MAX_LETTERS_COUNTED;
 use crate::check;
 use crate::columns::Columns as _;
-use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome, RequeuePolicy};
+use crate::db_timestamp::DbTimestamp;
+use crate::dead_letter::limits::MAX_CLASSES;
+use crate::dead_letter::{
+    DeadLetterFilter, DeadLetterRow, DeadLetterStep, LetterClass, ReplaceOutcome, RequeuePolicy,
+};
 use crate::error::StoreError;
 use crate::future::StoreFuture;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{DeadLetter, DeadLetterState, Enqueued, KeyConflict, NewMessage, Note, QueueName};
 use crate::placement::{apply_to_letters, storable_note};
 use crate::rows;
-use crate::rows::letter_row;
-use crate::statement::{SqlValue, paired, shared};
+use crate::rows::{letter_class, letter_row};
+use crate::statement::{SqlValue, column, paired, shared};
 use crate::transaction::Transaction;
 
 impl<'s> DeadLetters<'s> {
@@ -64,6 +70,56 @@ impl<'s> DeadLetters<'s> {
         })
     }
 
+    /// Counts the letters that match a filter, by what decides about them. The database counts; no letter is read into the program.
+    ///
+    /// `keeps_for` says how long the receiver of a queue remembers keys, for queues whose guarantee is keyed. At most
+    /// [`MAX_CLASSES`].
+    // SPEC E4.
+    pub fn classes(
+        self,
+        filter: &'s DeadLetterFilter,
+        keeps_for: &'s [(QueueName, Duration)],
+        now: Timestamp,
+    ) -> StoreFuture<'s, Vec<LetterClass>> {
+        Box::pin(async move {
+            check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
+            check::no_nul("the text", filter.text.as_deref().unwrap_or_default())?;
+            let forgotten = |keeps_for: Duration| {
+                let micros = i64::try_from(keeps_for.as_micros()).unwrap_or(i64::MAX);
+                DbTimestamp(Timestamp::from_micros(now.as_micros().saturating_sub(micros)))
+            };
+            let columns = [
+                column(keeps_for, |(queue, _)| queue.as_str()),
+                column(keeps_for, |(_, keeps_for)| forgotten(*keeps_for)),
+            ];
+            let values = [
+                filter.state.as_str().into(),
+                filter.disposition.as_str().into(),
+                filter.queue.as_ref().map(QueueName::as_str).into(),
+                filter.since_before.unwrap_or(Timestamp::MAX).into(),
+                filter.since_from.unwrap_or(Timestamp::from_micros(i64::MIN)).into(),
+                filter.code.map(ErrorCode::as_str).into(),
+                filter.effect.map(Effect::as_str).into(),
+                filter.identity.as_deref().into(),
+                filter.text.as_deref().into(),
+                SqlValue::Id(filter.group),
+                now.into(),
+                now.plus(AGREE_WITHIN).into(),
+                (i64::from(MAX_CLASSES) + 1).into(),
+                SqlValue::Rows(&columns),
+            ];
+            let statement = paired!("dead_letter_classes").with_custom_plan();
+            let rows = self.0.driver.all(statement, &values).await?;
+            let found = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            check::number(
+                "the number of kinds of matching letters (choose a queue)",
+                found,
+                0..=MAX_CLASSES,
+            )?;
+            rows.iter().map(|row| letter_class(row, filter)).collect()
+        })
+    }
+
     /// Finds the dead letters among these messages, open or closed, in no order.
     pub fn find(self, ids: &'s [Uuid]) -> StoreFuture<'s, Vec<DeadLetterRow>> {
         Box::pin(async move {
@@ -75,6 +131,15 @@ impl<'s> DeadLetters<'s> {
                 .iter()
                 .map(letter_row)
                 .collect()
+        })
+    }
+
+    /// Notes that the receiver was asked about the unknown effect of these letters, and that nothing was learned.
+    // SPEC F2.
+    pub fn note_asked(self, ids: &'s [Uuid]) -> StoreFuture<'s, ()> {
+        Box::pin(async move {
+            check_page_size(ids)?;
+            self.0.driver.execute(paired!("dead_letter_asked"), &[ids.into(), SqlValue::Now]).await.map(drop)
         })
     }
 
@@ -134,15 +199,6 @@ impl<'s> DeadLetters<'s> {
         decision: Decision,
         note: &'s Note,
     ) -> StoreFuture<'s, Vec<DeadLetterStep>> {
-    /// Notes that the receiver was asked about the unknown effect of these letters, and that nothing was learned.
-    // SPEC F2.
-    pub fn note_asked(self, ids: &'s [Uuid]) -> StoreFuture<'s, ()> {
-        Box::pin(async move {
-            check_page_size(ids)?;
-            self.0.driver.execute(paired!("dead_letter_asked"), &[ids.into(), SqlValue::Now]).await.map(drop)
-        })
-    }
-
         Box::pin(async move { self.apply(ids, &|letter, now| letter.decided(decision, now), note).await })
     }
 

@@ -12,6 +12,7 @@ use ichido_core::audit::entry::EntryId;
 use ichido_core::lifecycle::{Event, Reconciled, StateName};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
+use ichido_core::verdict::Effect;
 use uuid::Uuid;
 
 use super::Messages;
@@ -20,7 +21,7 @@ use crate::check;
 use crate::driver::on;
 use crate::error::StoreError;
 use crate::future::StoreFuture;
-use crate::message::limits::MAX_PAGE;
+use crate::message::limits::{MAX_PAGE, MAX_SEARCHED};
 use crate::message::{
     Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult,
     Transition, TransitionPage, arrival,
@@ -156,8 +157,32 @@ impl<'s> Messages<'s> {
             let values = [id.into(), fence.into(), step.into(), read.into()];
             let mut events = self.0.driver.all(shared!("event_page").with_custom_plan(), &values).await?;
             events.reverse();
-            rows::transition_page(&events, lease.as_ref(), limit)
+            let page = rows::transition_page(&events, lease.as_ref(), limit)?;
+            match page.earlier {
+                Some(earlier) if before.is_none() => {
+                    Ok(TransitionPage { basis: self.basis(&page.transitions, earlier).await?, ..page })
+                }
+                _ => Ok(page),
+            }
         })
+    }
+
+    /// Finds what decides about the effect, if that is before the newest page. What was done is on that page: nothing is sent after.
+    // SPEC H9.
+    async fn basis(self, page: &[Transition], earlier: EntryId) -> Result<Option<Transition>, StoreError> {
+        let id = earlier.message;
+        let found = match page.last().map(|last| last.effect) {
+            Some(Effect::Unknown) if page.iter().all(|step| step.effect == Effect::Unknown) => {
+                self.0.driver.optional(shared!("event_doubt"), &[id.into()]).await?
+            }
+            Some(Effect::NotDone) if !page.iter().any(Transition::is_fact) => {
+                let most = i64::from(MAX_SEARCHED);
+                let values = [id.into(), earlier.fence.into(), earlier.step.into(), most.into()];
+                self.0.driver.optional(shared!("event_fact").with_custom_plan(), &values).await?
+            }
+            _ => None,
+        };
+        found.as_ref().map(rows::transition).transpose()
     }
 
     /// Records what the receiver said about a message of unknown effect when it was asked by key.

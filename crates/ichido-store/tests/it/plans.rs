@@ -1,6 +1,8 @@
 //! Query plans on PostgreSQL: with a long history (a million messages in `cargo xtask soak`) statements still use their
 //! indexes, and a claim costs the same.
 
+mod found;
+
 use ichido_store::Store;
 use ichido_store::message::{Note, Settlement};
 use ichido_store::testing::postgres::fresh_database;
@@ -221,7 +223,9 @@ async fn claim_from_a_queue_without_statistics_reads_its_batch_alone() {
 }
 
 /// A page of failure groups, and those to delete, are found with an index.
-async fn groups_are_found(connection: &mut PgConnection) {
+async fn letters_and_groups_are_found(connection: &mut PgConnection) {
+    found::letters_are_counted(connection).await;
+    found::the_first_doubt_is_looked_up(connection).await;
     let list = include_str!("../../src/sql/group_list.sql");
     for page in ["255, 'infinity'", "2, now()"] {
         let page = format!("{page}, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50");
@@ -433,7 +437,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         assert!(letters.buffers < 5_000, "{filter} touched {} pages: {}", letters.buffers, letters.text);
         letters.assert_uses_index(index);
     }
-    groups_are_found(&mut connection).await;
+    letters_and_groups_are_found(&mut connection).await;
     let sql = include_str!("../../src/postgres/sql/dead_letter_counts.sql");
     let span = "ARRAY['orders', 'mail'], now() - interval '1 hour', now(), 10000";
     let counts = plan(&mut connection, sql, span).await;

@@ -4,6 +4,8 @@
 //! The statements are the shipped ones, planned twice: on a fresh file, and after `ANALYZE`, which the owner of a file may run
 //! at any time. Cost is counted in steps of SQLite's virtual machine, which do not depend on the hardware.
 
+mod found;
+
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 49] = [
+const SMALL: [(&str, &str); 53] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -75,6 +77,12 @@ const SMALL: [(&str, &str); 49] = [
     // The first row of the index; then the pairs of queue and identity, up to a limit.
     ("message_of_key.sql", "SCAN f USING INDEX sqlite_autoindex_ichido_messages_2"),
     ("message_of_key.sql", "SCAN p"),
+    // The newest event, and the halves of a bisection; a bounded number of a message's events.
+    ("event_doubt.sql", "SCAN n"),
+    ("event_doubt.sql", "SCAN h"),
+    ("event_fact.sql", "SCAN f"),
+    // Letters that an index found.
+    ("dead_letter_classes.sql", "SCAN f"),
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch in flight.
     ("message_holder.sql", "SCAN l"),
     // Requests to cancel messages in flight, up to a limit.
@@ -184,7 +192,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-const STATEMENTS: [ExpectedPlan; 69] = expected! {
+const STATEMENTS: [ExpectedPlan; 70] = expected! {
     // The claim.
     "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID, "ichido_events USING PRIMARY KEY (message_id=?)"];
     "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
@@ -291,6 +299,7 @@ const STATEMENTS: [ExpectedPlan; 69] = expected! {
     "group_write" by ["INDEX sqlite_autoindex_ichido_failure_groups_1 (id=?)"];
     "group_forget" by ["INDEX ichido_failure_groups_empty (last_seen<?)"];
     "dead_letter_find" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)", MESSAGE_ID];
+    "dead_letter_asked" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)"];
     "dead_letter_take" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)"];
     "message_stages" by [MESSAGE_ID];
     "event_page" by ["PRIMARY KEY (message_id=? AND (fence,step)<(?,?))"];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ichido_core::lifecycle::{Decision, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
-use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition};
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition, LetterTraits};
 use ichido_store::error::StoreError;
 use ichido_store::message::{DeadLetterState, Note};
 use uuid::Uuid;
@@ -63,7 +63,7 @@ impl BulkAction {
     pub fn judge(
         self,
         policies: &RequeuePolicies,
-        letter: &DeadLetterRow,
+        letter: &LetterTraits,
         now: Timestamp,
     ) -> Result<(), RequeueRefusal> {
         match (self, letter.state, letter.disposition) {
@@ -79,7 +79,7 @@ impl BulkAction {
 
     /// Translates the lifecycle's refusal into a preflight's words.
     fn refusal(self, policies: &RequeuePolicies, letter: &DeadLetterRow, why: StepRefusal) -> RequeueRefusal {
-        match (self, why, policies.judge(letter, letter.since)) {
+        match (self, why, policies.judge(&letter.traits(), letter.since)) {
             (Self::Decide { .. }, why, _) => undecided(why),
             (_, StepRefusal::HasSuccessor, _) => RequeueRefusal::HasSuccessor,
             (_, StepRefusal::WrongState, _) => RequeueRefusal::Parked,

@@ -1,12 +1,13 @@
 //! Decides which letters may be requeued, by the policies of their queues.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
-use ichido_store::dead_letter::{DeadLetterRow, Disposition};
+use ichido_store::dead_letter::{DeadLetterRow, Disposition, LetterTraits};
 use ichido_store::error::StoreError;
 use ichido_store::facts::{PublishedQueue, QueueFacts};
 use ichido_store::message::{DeadLetterState, QueueName};
@@ -48,10 +49,19 @@ impl RequeuePolicies {
         self.0.get(&letter.queue).copied().unwrap_or(forbidden)
     }
 
+    /// Returns how long receivers remember keys, for queues whose guarantee is keyed.
+    pub(super) fn keeps_for(&self) -> Vec<(QueueName, Duration)> {
+        let keyed = |(queue, policy): (&QueueName, &RequeuePolicy)| match policy.guarantee {
+            Guarantee::Keyed { keeps_for } => Some((queue.clone(), keeps_for)),
+            Guarantee::Idempotent | Guarantee::Transactional | Guarantee::None => None,
+        };
+        self.0.iter().filter_map(keyed).collect()
+    }
+
     /// Returns whether a letter would be requeued, or why not.
     ///
     /// A parked one is, if its destination's guarantee makes a repetition safe by now, whatever the queue's setting.
-    pub fn judge(&self, letter: &DeadLetterRow, now: Timestamp) -> Result<(), RequeueRefusal> {
+    pub fn judge(&self, letter: &LetterTraits, now: Timestamp) -> Result<(), RequeueRefusal> {
         if letter.disposition == Disposition::Replaced {
             return Err(RequeueRefusal::HasSuccessor);
         }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use ichido_core::time::Timestamp;
+use ichido_store::dead_letter::LetterClass;
 use ichido_store::error::StoreError;
-use ichido_store::message::limits::MAX_PAGE;
 
 use super::bulk::BulkOperation;
 use super::policy::RequeueRefusal;
 
-/// What a bulk operation would do, counted letter by letter.
+/// What a bulk operation would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preflight {
     /// When it was counted, by the store's clock.
@@ -40,7 +40,7 @@ impl Preflight {
 impl BulkOperation {
     /// Counts what would happen; changes nothing.
     ///
-    /// It reads every letter that the filter matches, a page at a time.
+    /// The database counts letters by what decides about them, and the policies judge each such class once.
     pub async fn preflight(&self) -> Result<Preflight, StoreError> {
         let now = self.store.now().await?;
         self.count(now, now).await
@@ -64,24 +64,18 @@ impl BulkOperation {
             errors: BTreeMap::new(),
             refused: BTreeMap::new(),
         };
-        let mut after = None;
-        loop {
-            let page = self.store.dead_letters().page(&filter, after, MAX_PAGE).await?;
-            for letter in &page {
-                preflight.matched += 1;
-                let queue = letter.queue.as_str().to_owned();
-                if let Err(reason) = self.action.judge(&self.policies, letter, now) {
-                    *preflight.refused.entry((queue, reason)).or_default() += 1;
-                    continue;
-                }
-                preflight.eligible += 1;
-                *preflight.queues.entry(queue).or_default() += 1;
-                *preflight.errors.entry(letter.code.clone().unwrap_or_default()).or_default() += 1;
+        let classes = self.store.dead_letters().classes(&filter, &self.policies.keeps_for(), now).await?;
+        for LetterClass { traits, code, count } in classes {
+            preflight.matched += count;
+            let queue = traits.queue.as_str().to_owned();
+            if let Err(reason) = self.action.judge(&self.policies, &traits, now) {
+                *preflight.refused.entry((queue, reason)).or_default() += count;
+                continue;
             }
-            match page.last() {
-                Some(last) if page.len() == MAX_PAGE as usize => after = Some((last.since, last.id)),
-                _ => return Ok(preflight),
-            }
+            preflight.eligible += count;
+            *preflight.queues.entry(queue).or_default() += count;
+            *preflight.errors.entry(code.unwrap_or_default()).or_default() += count;
         }
+        Ok(preflight)
     }
 }

@@ -91,6 +91,8 @@ struct ReadMessage {
 pub(super) struct ReadEvents {
     pub(super) events: Vec<Event>,
     pub(super) earlier: Option<String>,
+    /// What decides about the effect, if that is before the newest events.
+    pub(super) basis: Option<Event>,
 }
 
 impl ReadEvents {
@@ -160,7 +162,7 @@ pub(super) async fn page(
     let ReadMessage { message, events, request, letter, .. } = &read;
     let facts = &message.facts;
     let in_flight_until = letter.as_ref().and_then(|letter| letter.in_flight_until.as_deref());
-    let answer = was_it_done(facts, &events.events, in_flight_until);
+    let answer = was_it_done(facts, &events.events, events.basis.as_ref(), in_flight_until);
     let shown = marks::of_state(&facts.status);
     let title = facts.item.clone().unwrap_or_else(|| facts.idempotency_key.clone());
     let (payload, payload_note) = shown_payload(t, &facts.content_type, request);
@@ -180,7 +182,7 @@ pub(super) async fn page(
         state_mark: shown.mark,
         state_class: shown.class,
         notice,
-        answer: shown_answer(visitor, &answer, message, &events.events, letter.as_ref(), &receiver),
+        answer: shown_answer(visitor, &answer, message, events, letter.as_ref(), &receiver),
         actions: if visitor.can_act() {
             offered(t, k, message, letter.as_ref(), visitor.local_name())
         } else {

@@ -10,6 +10,7 @@ use super::super::models::{Event, Message};
 use super::destinations::path_of;
 use super::key;
 use super::marks;
+use super::message::ReadEvents;
 use super::moments::{ShownTime, duration, full};
 use super::shell::Visitor;
 use super::texts::{Texts, fill};
@@ -86,7 +87,7 @@ pub(super) fn shown_answer(
     visitor: &Visitor,
     answer: &DoneAnswer,
     message: &Message,
-    events: &[Event],
+    events: &ReadEvents,
     letter: Option<&Letter>,
     receiver: &Receiver,
 ) -> ShownAnswer {
@@ -135,7 +136,6 @@ fn next(
         MessageNext::WhenFree => t.next_when_free.to_owned(),
         MessageNext::AttemptEnds => t.next_attempt_ends.to_owned(),
         MessageNext::Requeue => t.next_requeue.to_owned(),
-        MessageNext::Decide { not_before } if let Some(every) = asked_every => {
         MessageNext::Decide { .. }
             if let (Some(every), Some(asked)) = (asked_every, letter.and_then(asked_at)) =>
         {
@@ -143,6 +143,7 @@ fn next(
             let values = [("asked", &*full(&asked)), ("when", &*full(&next)), ("time", &*duration(every))];
             fill(k.next_asked_again, &values)
         }
+        MessageNext::Decide { not_before } if let Some(every) = asked_every => {
             let text = if not_before.is_some() { k.next_asked_later } else { k.next_asked };
             let when = not_before.as_deref().map(full).unwrap_or_default();
             fill(text, &[("when", &when), ("time", &duration(every))])
@@ -162,16 +163,16 @@ fn next(
     Some(text)
 }
 
-fn evidence(
 /// Returns when the receiver was last asked.
 fn asked_at(letter: &Letter) -> Option<Timestamp> {
     letter.asked_at.as_deref().and_then(Timestamp::parse)
 }
 
+fn evidence(
     t: &'static Texts,
     answer: &DoneAnswer,
     message: &Message,
-    events: &[Event],
+    ReadEvents { events, basis: before, .. }: &ReadEvents,
     letter: Option<&Letter>,
     receiver: &Receiver,
 ) -> Vec<Fact> {
@@ -181,12 +182,13 @@ fn asked_at(letter: &Letter) -> Option<Timestamp> {
     found.extend(answer.at.as_deref().map(|at| Fact::text(since, full(at))));
     found.extend(answer.receipt.clone().map(|receipt| Fact::code(t.receipt, receipt)));
     // The event that the answer rests on.
-    let basis = answer.at.as_deref().and_then(|at| events.iter().rev().find(|event| event.at == at));
+    let newest_first = || events.iter().rev().chain(before);
+    let basis = answer.at.as_deref().and_then(|at| newest_first().find(|event| event.at == at));
     let is_decision = |event: &&Event| event.kind == "decided";
     let reason = basis.filter(is_decision).and_then(|event| event.error_text.clone());
     found.extend(reason.map(|reason| Fact::text(t.reason_given, reason)));
     // A decision leaves what the last call brought.
-    let call = || events.iter().rev().find(|event| event.kind == "failed" || event.kind == "worker_died");
+    let call = || newest_first().find(|event| event.kind == "failed" || event.kind == "worker_died");
     let basis = if basis.is_some_and(|event| is_decision(&event)) { call() } else { basis };
     if let Some(event) = basis {
         let status = event.status.map(|status| format!("HTTP {status}"));

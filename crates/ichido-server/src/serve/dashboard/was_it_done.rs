@@ -79,12 +79,14 @@ pub(super) struct DoneAnswer {
     pub(super) next: MessageNext,
 }
 
-/// Answers from a message and its events.
+/// Answers from a message and its newest events.
 ///
+/// `before` is the event from which on the effect is what it is now, if it is before these events.
 /// `in_flight_until` is the time until which a lost call may still arrive.
 pub(super) fn was_it_done(
     message: &MessageFacts,
     events: &[Event],
+    before: Option<&Event>,
     in_flight_until: Option<&str>,
 ) -> DoneAnswer {
     let state = StateName::parse(&message.status);
@@ -94,13 +96,13 @@ pub(super) fn was_it_done(
             (DoneVerdict::Yes, last_with(events, Effect::Done))
         }
         (Some(StateName::Dead | StateName::Cancelled), Some(Effect::NotDone)) => {
-            (DoneVerdict::No, last_fact(events))
+            (DoneVerdict::No, last_fact(events).or(before))
         }
         (Some(StateName::Queued | StateName::Failed), Some(Effect::NotDone)) => {
-            (DoneVerdict::NotYet, last_fact(events))
+            (DoneVerdict::NotYet, last_fact(events).or(before))
         }
         (Some(StateName::Sending), _) => (DoneVerdict::Unknown, last_claim(events)),
-        _ => (DoneVerdict::Unknown, last_with(events, Effect::Unknown)),
+        _ => (DoneVerdict::Unknown, before.or_else(|| last_with(events, Effect::Unknown))),
     };
     let grounds = grounds(verdict, state, basis);
     DoneAnswer {
@@ -417,7 +419,7 @@ mod tests {
     fn the_answer_follows_from_what_is_stored() {
         for Case { name, message, events, expected, next } in cases() {
             let events: Vec<Event> = events.iter().map(|line| event(line)).collect();
-            let answer = was_it_done(&message, &events, Some("08"));
+            let answer = was_it_done(&message, &events, None, Some("08"));
             let DoneAnswer { verdict, grounds, at, attempt, .. } = &answer;
             assert_eq!((*verdict, *grounds, at.as_deref(), *attempt), expected, "{name}");
             assert_eq!(answer.next, next, "{name}");
@@ -427,7 +429,7 @@ mod tests {
     #[test]
     fn an_unknown_effect_is_never_yes_or_no() {
         for state in StateName::WORDS.iter().filter(|state| **state != "sent") {
-            let answer = was_it_done(&message(state, "unknown", None), &[], None);
+            let answer = was_it_done(&message(state, "unknown", None), &[], None, None);
             assert_eq!(answer.verdict, DoneVerdict::Unknown, "{state}");
         }
     }
@@ -435,8 +437,14 @@ mod tests {
     #[test]
     fn a_receipt_and_a_person_are_named() {
         let sent = [event("04 succeeded done 2 receipt=r-7")];
-        assert_eq!(was_it_done(&message("sent", "done", None), &sent, None).receipt.as_deref(), Some("r-7"));
+        assert_eq!(
+            was_it_done(&message("sent", "done", None), &sent, None, None).receipt.as_deref(),
+            Some("r-7")
+        );
         let decided = [event("04 decided done 2 actor=ann")];
-        assert_eq!(was_it_done(&message("sent", "done", None), &decided, None).actor.as_deref(), Some("ann"));
+        assert_eq!(
+            was_it_done(&message("sent", "done", None), &decided, None, None).actor.as_deref(),
+            Some("ann")
+        );
     }
 }

@@ -43,7 +43,9 @@ fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
 }
 
 fn judged(requeue: bool, guarantee: Guarantee, letter: &DeadLetterRow) -> Result<(), RequeueRefusal> {
-    RequeuePolicies::default().with(queue(), RequeuePolicy { requeue, guarantee }).judge(letter, NOW)
+    RequeuePolicies::default()
+        .with(queue(), RequeuePolicy { requeue, guarantee })
+        .judge(&letter.traits(), NOW)
 }
 
 #[test]
@@ -53,7 +55,7 @@ fn not_done_is_requeued_if_queue_allows() {
         assert_eq!(judged(true, guarantee, &letter), Ok(()));
         assert_eq!(judged(false, guarantee, &letter), Err(RequeueRefusal::NotAllowed));
     }
-    assert_eq!(RequeuePolicies::default().judge(&letter, NOW), Err(RequeueRefusal::QueueNotKnown));
+    assert_eq!(RequeuePolicies::default().judge(&letter.traits(), NOW), Err(RequeueRefusal::QueueNotKnown));
 }
 
 #[test]
@@ -89,7 +91,7 @@ fn parked_is_requeued_where_the_new_guarantee_allows_it() {
         assert_eq!(judged(requeue, KEYED, &old), Err(RequeueRefusal::KeyExpired));
         assert_eq!(judged(requeue, Guarantee::None, &fresh), Err(RequeueRefusal::EffectUnknown));
     }
-    assert_eq!(RequeuePolicies::default().judge(&fresh, NOW), Err(RequeueRefusal::QueueNotKnown));
+    assert_eq!(RequeuePolicies::default().judge(&fresh.traits(), NOW), Err(RequeueRefusal::QueueNotKnown));
     for refusal in [RequeueRefusal::KeyExpired, RequeueRefusal::EffectUnknown] {
         assert!(refusal.to_string().contains("ichido dead decide"), "{refusal}");
     }
@@ -117,7 +119,8 @@ fn decision_needs_an_unknown_effect_and_no_call_in_transit() {
         (letter(Effect::NotDone, None), [Err(EffectKnown), Err(EffectKnown), Err(EffectKnown)]),
     ] {
         let judged = [Done, NotDone, GiveUp].map(|decision| {
-            BulkAction::Decide { decision, canary: None }.judge(&RequeuePolicies::default(), &letter, NOW)
+            let decide = BulkAction::Decide { decision, canary: None };
+            decide.judge(&RequeuePolicies::default(), &letter.traits(), NOW)
         });
         assert_eq!(judged, expected, "{letter:?}");
     }

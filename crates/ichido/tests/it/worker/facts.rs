@@ -87,7 +87,8 @@ both_databases! {
         fixture.until(id, StateName::Dead).await;
         let letter = only(fixture.store.dead_letters().page(&DeadLetterFilter::default(), None, 10).await.unwrap());
         let now = fixture.store.now().await.unwrap();
-        assert_eq!(RequeuePolicies::published(&fixture.store).await.unwrap().judge(&letter, now), Ok(()));
+        let policies = RequeuePolicies::published(&fixture.store).await.unwrap();
+        assert_eq!(policies.judge(&letter.traits(), now), Ok(()));
         drop(worker);
     }
 }

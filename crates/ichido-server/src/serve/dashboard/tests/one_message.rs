@@ -22,6 +22,31 @@ impl Fixture {
     }
 }
 
+impl Fixture {
+    async fn enqueue_often_tried(&self, key: &str) -> Uuid {
+        let (queue, key) = (QueueName::parse("orders").unwrap(), IdempotencyKey::parse(key).unwrap());
+        let message = NewMessage::new(queue, "ann", key, b"{}".to_vec());
+        let max_attempts = NonZeroU32::new(1_000_000).unwrap();
+        self.store.messages().enqueue(NewMessage { max_attempts, ..message }).await.unwrap().id()
+    }
+
+    /// Ends an attempt with this effect, or gives the message back without a call.
+    async fn attempt(&self, effect: Option<Effect>, code: ErrorCode) {
+        let work = self.claim_orders().await.pop().unwrap();
+        let (fence, due) = (work.fence, work.claimed_at);
+        let event = effect.map_or(Event::GivenBack { fence, due }, |effect| Event::Failed {
+            fence,
+            failure: Failure::Retry { due },
+            effect,
+            safety: Safety::Idempotent,
+            in_flight_until: due,
+        });
+        let note = Note { code: effect.map(|_| code), ..Note::default() };
+        let _ = self.store.claims().settle(Settlement::new(&work, event, note)).await.unwrap();
+        self.store.claims().promote(10).await.unwrap();
+    }
+}
+
 /// Resolves a configuration of the queue `orders`, whose receiver can be asked by key.
 fn configure(setting: &str) -> Config {
     let text =
@@ -109,6 +134,55 @@ async fn a_long_history_is_shown_in_pages() {
     assert_eq!(events(&oldest), 2, "{}", oldest.text);
     assert!(!oldest.text.contains("Earlier entries") && oldest.text.contains("Newest entries"));
     assert!(oldest.text.contains("No, not yet"), "the answer is still that of now");
+}
+
+/// Returns what the foot of a page says: statements, then rows.
+fn cost(page: &Page) -> (u64, u64) {
+    let line = page.text.split("<span id=\"cost\"").nth(1).unwrap().split("</span>").next().unwrap();
+    let numbers: Vec<u64> = line
+        .split('>')
+        .next_back()
+        .unwrap()
+        .split(|c: char| !c.is_ascii_digit() && c != ',')
+        .filter_map(|number| number.replace(',', "").parse().ok())
+        .collect();
+    (numbers[0], numbers[1])
+}
+
+/// The answer follows from the event that decided, however many came after it, and that event is looked up.
+#[tokio::test]
+async fn the_answer_is_right_however_long_the_history() {
+    const LATER: u32 = timeline::PAGE + 30;
+    let fixture = Fixture::new().await;
+    let unknown = fixture.enqueue_often_tried("order-1").await;
+    fixture.attempt(Some(Effect::NotDone), ErrorCode::Broker5xx).await;
+    fixture.attempt(Some(Effect::Unknown), ErrorCode::NetworkTimeout).await;
+    let short = fixture.get(&format!("/messages/{unknown}"), None).await;
+    for _ in 0..LATER {
+        fixture.attempt(Some(Effect::Unknown), ErrorCode::Broker5xx).await;
+    }
+    let page = fixture.get(&format!("/messages/{unknown}"), None).await;
+    let since = |page: &Page| {
+        let value = page.text.split("<dt>Unknown since</dt>").nth(1).map(|rest| rest.split("</dd>").next());
+        value.flatten().unwrap_or_else(|| panic!("{}", page.text)).to_owned()
+    };
+    assert_eq!(since(&page), since(&short));
+    for said in ["Attempt 2 got no clear response", "NETWORK_TIMEOUT"] {
+        assert!(page.text.contains(said), "{said}: {}", page.text);
+    }
+    let (few, many) = (cost(&short), cost(&page));
+    assert!(many.0 <= few.0 + 1, "{many:?} statements and rows, after {few:?} with a short history");
+    assert!(many.1 <= few.1 + u64::from(timeline::PAGE) + 2, "{many:?} rows, after {few:?}");
+
+    let fixture = Fixture::new().await;
+    let refused = fixture.enqueue_often_tried("order-2").await;
+    fixture.attempt(Some(Effect::NotDone), ErrorCode::Broker5xx).await;
+    for _ in 0..LATER {
+        fixture.attempt(None, ErrorCode::Broker5xx).await;
+    }
+    let page = fixture.get(&format!("/messages/{refused}"), None).await;
+    assert!(!page.text.contains("No worker ever called"), "a worker called once: {}", page.text);
+    assert!(page.text.contains("<dt>Known since</dt>"), "{}", page.text);
 }
 
 #[tokio::test]
