@@ -8,6 +8,7 @@ mod http;
 mod letters_bounded;
 mod logs;
 mod meters;
+mod names;
 mod nats;
 mod once;
 mod testing;
