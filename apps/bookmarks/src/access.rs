@@ -11,8 +11,8 @@ use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use ichido::time::Timestamp;
 use ichido_core::sync::lock;
-use ichido_core::time::Timestamp;
 use tokio::time::Instant;
 
 use crate::app::App;

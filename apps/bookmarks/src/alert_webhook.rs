@@ -3,9 +3,9 @@
 
 use ichido::destination::Destination;
 use ichido::destination::http::HttpSettings;
+use ichido::retry::Guarantee;
+use ichido::settings::ConfigErrors;
 use ichido::worker::AlertFormat;
-use ichido_core::retry::Guarantee;
-use ichido_core::settings::ConfigErrors;
 
 /// A receiver of alerts: the engine delivers them like any message, until they arrive.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use ichido_core::digest::Digest;
+use ichido::digest::Digest;
 
 use crate::app::App;
 

@@ -1,8 +1,8 @@
 //! A bookmark as the API shows it.
 // SPEC A12.
 
-use ichido_core::lifecycle::StateName;
-use ichido_core::time::Timestamp;
+use ichido::lifecycle::StateName;
+use ichido::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;

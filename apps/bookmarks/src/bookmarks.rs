@@ -2,8 +2,8 @@
 //!
 //! Each function takes an open connection, so the caller decides what commits together.
 
-use ichido_core::lifecycle::StateName;
-use ichido_core::time::Timestamp;
+use ichido::lifecycle::StateName;
+use ichido::time::Timestamp;
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 

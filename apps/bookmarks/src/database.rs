@@ -6,9 +6,9 @@ use std::ops::DerefMut;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use ichido::digest::Digest;
 use ichido::once::{MissingLayer, TxError, TxGuard};
 use ichido::prelude::*;
-use ichido_core::digest::Digest;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, SqliteConnection};
 

@@ -3,7 +3,7 @@
 //! Guarantee: a host is asked once per person while its icon is kept, through the same guard as a page. An icon is a
 //! bitmap by its first bytes, whatever the site says, and small.
 
-use ichido_core::time::Timestamp;
+use ichido::time::Timestamp;
 use url::Url;
 use uuid::Uuid;
 

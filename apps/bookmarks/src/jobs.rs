@@ -12,12 +12,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido::alert::{AlertRule, RuleChange};
 use ichido::dead_letters::{Resolution, record_resolution};
 use ichido::prelude::*;
+use ichido::store::dead_letter::DeadLetterStep;
+use ichido::store::message::{Note, PRIORITY_DEFAULT, QueueName};
 use ichido::worker::{AlertReceiver, AlertSettings, DestinationConfig, WorkerConfigErrors};
-use ichido_core::alert::{AlertRule, RuleChange};
-use ichido_store::dead_letter::DeadLetterStep;
-use ichido_store::message::{Note, PRIORITY_DEFAULT, QueueName};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -263,7 +263,7 @@ fn tuned(within: Duration, retry: &Retry) -> impl FnOnce(&mut QueueConfig) {
 
 #[cfg(test)]
 mod tests {
-    use ichido_core::retry::Schedule;
+    use ichido::retry::Schedule;
     use ichido_store::testing::sqlite;
     use tokio::sync::mpsc;
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use ichido::prometheus;
-use ichido_store::error::StoreError;
+use ichido::store::error::StoreError;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 

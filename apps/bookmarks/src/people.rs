@@ -1,8 +1,8 @@
 //! People and their sessions.
 
-use ichido_core::time::Timestamp;
-use ichido_store::Store;
-use ichido_store::error::StoreError;
+use ichido::store::Store;
+use ichido::store::error::StoreError;
+use ichido::time::Timestamp;
 use uuid::Uuid;
 
 use crate::credential::Credential;

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Decision, StateName};
-use ichido_store::Store;
-use ichido_store::error::StoreError;
-use ichido_store::message::limits::MAX_PAGE;
-use ichido_store::message::{MessageFilter, Note, QueueName};
+use ichido::lifecycle::{Decision, StateName};
+use ichido::store::Store;
+use ichido::store::error::StoreError;
+use ichido::store::message::limits::MAX_PAGE;
+use ichido::store::message::{MessageFilter, Note, QueueName};
 use tokio::time::{sleep, timeout};
 
 use crate::database::{AppDatabase, on};

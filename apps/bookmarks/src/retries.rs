@@ -6,11 +6,11 @@
 // SPEC E4.
 
 use ichido::dead_letters::{RequeuePolicies, RequeuePolicy, Resolution, record_resolution};
-use ichido_core::retry::Guarantee;
-use ichido_store::Store;
-use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep};
-use ichido_store::error::StoreError;
-use ichido_store::message::{Note, QueueName};
+use ichido::retry::Guarantee;
+use ichido::store::Store;
+use ichido::store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep};
+use ichido::store::error::StoreError;
+use ichido::store::message::{Note, QueueName};
 
 use crate::job_error::JobErrorCode;
 use crate::jobs;

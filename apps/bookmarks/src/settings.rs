@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::retry::Retry;
+use ichido::retry::Retry;
 use ichido_llm::models::Model;
 
 use crate::alert_webhook::AlertWebhook;

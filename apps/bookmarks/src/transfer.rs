@@ -6,7 +6,7 @@
 pub(crate) mod json;
 pub(crate) mod netscape;
 
-use ichido_core::time::Timestamp;
+use ichido::time::Timestamp;
 
 use crate::bookmark::State;
 use crate::settings::limits::MAX_IMPORTED_LINKS;

@@ -13,7 +13,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
-use ichido_core::time::Timestamp;
+use ichido::time::Timestamp;
 use serde::Serialize;
 use uuid::{NoContext, Uuid};
 

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD;
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use ichido_core::digest::Digest;
+use ichido::digest::Digest;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
-use ichido_store::message::Note;
+use ichido::store::message::Note;
 use serde::Deserialize;
 use uuid::Uuid;
 

@@ -7,8 +7,8 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
-use ichido_store::Store;
-use ichido_store::message::Note;
+use ichido::store::Store;
+use ichido::store::message::Note;
 use uuid::Uuid;
 
 use super::{answer, one};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ichido_core::settings::ConfigErrors;
+use ichido::settings::ConfigErrors;
 use ichido_llm::models::{AnthropicSettings, Model, OpenAiSettings, ServiceSettings};
 
 use super::CommandError;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookmarks::{AlertWebhook, App, Credential, Settings, StoreUrl, limits};
+use ichido::retry::{MAX_ATTEMPTS, Retry};
+use ichido::settings::duration;
 use ichido::worker::AlertFormat;
-use ichido_core::retry::{MAX_ATTEMPTS, Retry};
-use ichido_core::settings::duration;
 use ichido_http::signals::Signals;
 use ichido_llm::articles::OUTPUT_TOKENS;
 use tokio::net::TcpListener;

@@ -7,7 +7,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, USER_AGENT};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
-use ichido_core::verdict::NetworkFault;
+use ichido::verdict::NetworkFault;
 use ichido_http::client::{HttpClient, NetworkError};
 use ichido_http::url::HttpUrl;
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ichido::prelude::*;
-use ichido_store::message::Note;
+use ichido::store::message::Note;
 
 use super::{JobPayload, LLM_PROCESSING, ReadPage, Summarise, close_letter, enqueue, llm_processing_queue};
 use crate::app::App;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ichido::prelude::*;
-use ichido_core::verdict::{Advice, ErrorCode};
+use ichido::verdict::{Advice, ErrorCode};
 use ichido_llm::judge::CallMetrics;
 use ichido_llm::models::{CallError as Refusal, CallReport, FinishReason, Model, Prompt, Reply};
 

@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use ichido_core::time::Timestamp;
+use ichido::time::Timestamp;
 use ichido_store::testing::{postgres, sqlite};
 use process_for_tests::own_process;
 use process_for_tests::statement_log::{Logged, for_each_statement};

@@ -1,6 +1,6 @@
 //! Our own format: JSON with a version, and with everything that a person sees of a bookmark.
 
-use ichido_core::time::Timestamp;
+use ichido::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{FileError, Link, Saved};

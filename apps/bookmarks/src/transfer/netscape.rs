@@ -1,7 +1,7 @@
 //! The HTML format that every browser writes and reads: links in folders, of which each name becomes a tag.
 
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
-use ichido_core::time::Timestamp;
+use ichido::time::Timestamp;
 
 use super::{FileError, Link};
 use crate::settings::limits::{MAX_IMPORTED_LINKS, MAX_TITLE_CHARS};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bookmarks::{AlertWebhook, Settings};
 use http::{Method, StatusCode};
 use http_for_tests::Receiver;
+use ichido::alert::{AlertRule, AlertSubject};
 use ichido::worker::AlertFormat;
-use ichido_core::alert::{AlertRule, AlertSubject};
 use ichido_store::testing::sqlite;
 use serde_json::{Value, json};
 

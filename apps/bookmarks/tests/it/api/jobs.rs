@@ -93,7 +93,7 @@ both_databases! {
                 }
                 look_again().await;
             };
-            let due = ichido_core::time::Timestamp::parse(waiting["retryAt"].as_str().unwrap()).unwrap();
+            let due = ichido::time::Timestamp::parse(waiting["retryAt"].as_str().unwrap()).unwrap();
             let left = due.since(service.store().now().await.unwrap());
             // The worker's clock and the store's differ slightly.
             let (least, most) = (Duration::from_secs(secs - 60), Duration::from_secs(secs + 5));
@@ -294,7 +294,7 @@ both_databases! {
             let id = service.saved(path, &pages.url(path)).await;
             let bookmark = service.until(&id, "retrying").await;
             assert_eq!(error_of(&bookmark), (code.to_owned(), true), "{path}");
-            let due = ichido_core::time::Timestamp::parse(bookmark["retryAt"].as_str().unwrap()).unwrap();
+            let due = ichido::time::Timestamp::parse(bookmark["retryAt"].as_str().unwrap()).unwrap();
             let left = due.since(service.store().now().await.unwrap());
             assert_eq!(Duration::from_mins(20) < left, path == "/busy", "{path}: {left:?}");
         }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use ichido_core::lifecycle::StateName;
-use ichido_core::time::Timestamp;
-use ichido_store::message::{DeadLetterState, MessageFilter};
+use ichido::lifecycle::StateName;
+use ichido::store::message::{DeadLetterState, MessageFilter};
+use ichido::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::fixture::{ApiFixture, ApiRequest, RunningService, look_again};
@@ -154,9 +154,9 @@ both_databases! {
         assert_eq!(service.jobs().await, 1, "the first job is open");
 
         let message = service.store().messages().list(&MessageFilter::default(), 1).await.unwrap().remove(0);
-        let note = ichido_store::message::Note::default();
+        let note = ichido::store::message::Note::default();
         let cancelled = service.store().messages().cancel(message.id, &note).await.unwrap();
-        assert_eq!(cancelled, ichido_store::message::CancelOutcome::Cancelled);
+        assert_eq!(cancelled, ichido::store::message::CancelOutcome::Cancelled);
         let cancelled = service.bookmark(&id).await;
         assert_eq!((&cancelled["state"], &cancelled["errorCode"], &cancelled["canRetry"]), (&json!("failed"), &json!("job_cancelled"), &json!(true)));
         let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send_while_busy())).collect();

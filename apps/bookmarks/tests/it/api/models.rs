@@ -9,7 +9,7 @@ use bookmarks::Settings;
 use fake_llm::action::{AnswerShape, ProviderFault, ScriptedAction};
 use fake_llm::script::{Script, ScriptRule};
 use fake_llm::{Fake, start};
-use ichido_core::alert::AlertSubject;
+use ichido::alert::AlertSubject;
 use ichido_llm::models::{OpenAiSettings, ServiceSettings};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -201,7 +201,7 @@ both_databases! {
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE job_type = 'llm_processing' AND retryable").await, 1);
         let row = service.row("SELECT error_message, CAST(payload AS text) FROM failed_jobs").await;
         assert!(!format!("{row:?}").contains("sk-not-to-be-shown"));
-        service.until_firing(ichido_core::alert::AlertRule::DeadLetter, &AlertSubject::Queue("llm_processing".to_owned())).await;
+        service.until_firing(ichido::alert::AlertRule::DeadLetter, &AlertSubject::Queue("llm_processing".to_owned())).await;
         let again = service.ask(http::Method::POST, &format!("/v1/bookmarks/{id}/reprocess")).send().await;
         assert_eq!(again.status, http::StatusCode::ACCEPTED);
         assert_eq!(service.until(&id, "done").await["summary"], "A fox.");

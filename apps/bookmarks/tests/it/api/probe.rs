@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use http_for_tests::CommandServer;
-use ichido_core::ledger::Profile;
+use ichido::ledger::Profile;
 use ichido_http::clock;
 use ichido_http::url::HttpUrl;
 use ichido_probe::{Bounds, Command, Counter, Target, Verdict};

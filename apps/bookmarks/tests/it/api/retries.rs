@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fake_llm::action::{ProviderFault, ScriptedAction};
 use fake_llm::script::{Script, ScriptRule};
-use ichido_store::message::MessageFilter;
+use ichido::store::message::MessageFilter;
 use serde_json::json;
 
 use super::fixture::ApiFixture;

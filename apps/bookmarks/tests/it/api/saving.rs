@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use ichido_core::retry::Schedule;
-use ichido_store::message::MessageFilter;
+use ichido::retry::Schedule;
+use ichido::store::message::MessageFilter;
 use serde_json::json;
 
 use super::fixture::{ApiFixture, look_again};

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido::key::IdempotencyKey;
+use ichido::retry::{Jitter, Retry, Schedule};
 use ichido_client::queue::{
     AcceptOutcome, EntryFilter, OfflineQueue, QueueError, SendSettings, Sender, State,
 };
 use ichido_client::{Action, Client, ClientSettings, Token};
-use ichido_core::key::IdempotencyKey;
-use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_store::testing::sqlite;
 use serde_json::json;
 use tokio::sync::{Notify, watch};

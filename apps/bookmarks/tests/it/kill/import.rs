@@ -8,7 +8,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use ichido_store::message::QueueName;
+use ichido::store::message::QueueName;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
