@@ -10,13 +10,12 @@ mod targets;
 
 use std::path::Path;
 
-use ichido_core::text::visible;
 use ichido_http::clock;
 use ichido_http::signals::Signals;
 use ichido_http::url::Host;
 use ichido_probe::{
-    Baseline, ProbeRule, Report, RulePlan, Secrets, Subject, Target, junit, plan, planned, rules, run_name,
-    sarif,
+    Baseline, ProbeRule, Report, RulePlan, Secrets, Target, announcement, junit, plan, planned, rules_for,
+    run_name, sarif,
 };
 use serde_json::json;
 
@@ -61,33 +60,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 
 /// Shows what will be sent, and asks where that is not plainly meant: beyond this machine, or found in a document.
 fn is_agreed(target: &Target, random: [u8; 4], args: &Args) -> Result<bool, Exit> {
-    let run = run_name(random);
-    let plans: Vec<RulePlan> =
-        of_target(target).filter_map(|rule| plan(rule, target, &run, clock::now()).ok()).collect();
-    let requests: usize = plans.iter().map(RulePlan::requests).sum();
-    let effects: usize = plans.iter().map(RulePlan::effects).sum();
-    let secrets = Secrets::of(target);
-    let body = if target.body.is_empty() { String::new() } else { format!(" with {}", target.body) };
-    let what = format!(
-        "sends variants of {} {}{}{body}: about {requests} requests (at most {}); up to {effects} take effect, marked \
-         {run}, and nothing removes what they leave",
-        target.method,
-        target.origin(),
-        target.path,
-        args.max_requests,
-    );
-    let what = visible(&secrets.redacted(&what));
+    let what = announcement(target, random, clock::now(), args.max_requests);
     out::eprint(&format!("ichido probe: {what}\n"));
     if args.yes || (is_local(target) && args.openapi.is_none()) {
         return Ok(true);
     }
     out::ask("yes", &format!("ichido probe {what}"))
-}
-
-/// Returns the rules about a target.
-fn of_target(target: &Target) -> impl Iterator<Item = &'static ProbeRule> {
-    let is_webhook = target.webhook.is_some();
-    rules().filter(move |rule| (rule.subject == Subject::Webhook) == is_webhook)
 }
 
 /// Says what was not checked; `None` if all was.
@@ -119,7 +97,7 @@ fn dry_run(targets: &[Target], random: [u8; 4], is_json: bool) -> Result<(), Exi
     let mut all = Vec::new();
     for target in targets {
         let secrets = Secrets::of(target);
-        for rule in of_target(target) {
+        for rule in rules_for(target) {
             let planned_rule = plan(rule, target, &run, clock::now());
             total += planned_rule.as_ref().map_or(0, RulePlan::requests);
             let text = match &planned_rule {

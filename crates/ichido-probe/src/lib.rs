@@ -8,6 +8,7 @@
 //! `judge()`, which gives the verdict. The texts of a rule are on its page in `docs/probe`.
 // SPEC F3.
 
+mod announcement;
 mod baseline;
 mod commands;
 mod curl;
@@ -28,13 +29,14 @@ mod transcript;
 mod unchecked;
 mod wire;
 
+pub use announcement::announcement;
 pub use baseline::{Baseline, BaselineError, MAX_BYTES as MAX_BASELINE_BYTES};
 pub use curl::{CurlError, CurlRequest, parse as parse_curl};
 pub use exchange::{Cut, EffectCount, Exchange, Patience, ProbeRequest, ProbeResponse, Received, Step};
 pub use kit::run_name;
 pub use openapi::{MAX_BYTES as MAX_OPENAPI_BYTES, OpenApiError, OpenApiOperation, operations};
 pub use report::{Report, RuleFinding, Totals, junit, sarif};
-pub use rules::{ProbeRule, RulePlan, Subject, plan, rules};
+pub use rules::{ProbeRule, RulePlan, Subject, plan, rules, rules_for};
 pub use run::{Bounds, RunError, run, run_until};
 pub use secrets::Secrets;
 pub use seen::Verdict;

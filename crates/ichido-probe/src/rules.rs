@@ -169,6 +169,12 @@ pub fn rules() -> impl Iterator<Item = &'static ProbeRule> {
     RULES.iter()
 }
 
+/// The rules about a target.
+pub fn rules_for(target: &Target) -> impl Iterator<Item = &'static ProbeRule> {
+    let is_webhook = target.webhook.is_some();
+    rules().filter(move |rule| (rule.subject == Subject::Webhook) == is_webhook)
+}
+
 /// Plans what a rule sends to a target, or says why it does not apply.
 ///
 /// `run` is the name of the run, which every marker and key depends on.

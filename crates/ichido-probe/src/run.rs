@@ -15,7 +15,7 @@ use crate::exchange::{EffectCount, Exchange, ProbeRequest, Received, Step};
 use crate::kit::{self, Kit};
 use crate::patience::PatientSender;
 use crate::report::{Report, RuleFinding};
-use crate::rules::{ProbeRule, RulePlan, Subject, judge, plan, rules};
+use crate::rules::{ProbeRule, RulePlan, judge, plan, rules_for};
 use crate::secrets::Secrets;
 use crate::seen::{Doubt, Verdict};
 use crate::sender::ProbeSender;
@@ -188,8 +188,7 @@ impl Run<'_> {
     ) -> (Vec<RuleFinding>, Option<Unchecked>) {
         let mut stop = pin!(stop);
         let (mut findings, mut unchecked) = (Vec::new(), Unchecked::default());
-        let is_webhook = self.target.webhook.is_some();
-        for rule in rules().filter(|rule| (rule.subject == Subject::Webhook) == is_webhook) {
+        for rule in rules_for(self.target) {
             let planned = match plan(rule, self.target, name, now()) {
                 Ok(planned) => planned,
                 Err(verdict) => {
