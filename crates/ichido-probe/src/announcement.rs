@@ -23,5 +23,5 @@ pub fn announcement(target: &Target, random: [u8; 4], now: Timestamp, max_reques
         target.origin(),
         target.path,
     );
-    visible(&Secrets::of(target).redacted(&text)).to_string()
+    visible(&Secrets::of(target).redacted(&text))
 }
