@@ -12,7 +12,6 @@ use std::path::Path;
 
 use ichido_http::clock;
 use ichido_http::signals::Signals;
-use ichido_http::url::Host;
 use ichido_probe::{
     Baseline, ProbeRule, Report, RulePlan, Secrets, Target, announcement, junit, plan, planned, rules_for,
     run_name, sarif,
@@ -62,7 +61,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 fn is_agreed(target: &Target, random: [u8; 4], args: &Args) -> Result<bool, Exit> {
     let what = announcement(target, random, clock::now(), args.max_requests);
     out::eprint(&format!("ichido probe: {what}\n"));
-    if args.yes || (is_local(target) && args.openapi.is_none()) {
+    if args.yes || (target.is_local() && args.openapi.is_none()) {
         return Ok(true);
     }
     out::ask("yes", &format!("ichido probe {what}"))
@@ -79,14 +78,6 @@ fn incomplete(reports: &[Report], left: &[&Target]) -> Option<Exit> {
         () if why.is_empty() => None,
         () if is_stopped => Some(Exit::Interrupted(why)),
         () => Some(Exit::Failed(why)),
-    }
-}
-
-/// Whether the target is on this machine.
-fn is_local(target: &Target) -> bool {
-    match &target.url.host {
-        Host::Address(address) => address.is_loopback(),
-        Host::Name(name) => name == "localhost",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ichido_core::ledger::Profile;
 use ichido_http::signature::Secret;
-use ichido_http::url::HttpUrl;
+use ichido_http::url::{Host, HttpUrl};
 
 /// One operation of an API.
 #[derive(Clone, Debug)]
@@ -43,6 +43,14 @@ impl Target {
     /// Returns the scheme, host and port.
     pub fn origin(&self) -> String {
         format!("{}://{}", if self.url.is_tls { "https" } else { "http" }, self.url.authority)
+    }
+
+    /// Returns whether the target is on this machine, as its URL says.
+    pub fn is_local(&self) -> bool {
+        match &self.url.host {
+            Host::Address(address) => address.is_loopback(),
+            Host::Name(name) => name == "localhost",
+        }
     }
 }
 

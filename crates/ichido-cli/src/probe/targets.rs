@@ -52,12 +52,8 @@ pub(super) fn resolve(args: &Args) -> Result<Resolved<impl Fn(&Target) -> Bounds
         return Err(Exit::invalid("--max-time", "is not a duration"));
     };
     let max_requests = args.max_requests;
-    let bounds = move |target: &Target| Bounds {
-        max_requests,
-        max_duration,
-        timeout,
-        may_leave: !super::is_local(target),
-    };
+    let bounds =
+        move |target: &Target| Bounds { max_requests, max_duration, timeout, may_leave: !target.is_local() };
     let targets = match document {
         Some(document) => document.targets(&target, args.url.is_some())?,
         None => vec![target],

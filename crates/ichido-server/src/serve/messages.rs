@@ -387,10 +387,14 @@ async fn current_message(
     let messages = api.store.messages();
     let is_in_flight = row.status == StateName::Sending;
     let cancellation = if is_in_flight { messages.cancellation(row.id).await? } else { None };
-    // Its result and its replacement are among the newest.
-    let newest = messages.transition_page(row.id, None, MAX_NEWEST_EVENTS).await?;
+    // The result of a sent message and the replacement of a dead one are among the newest events.
+    let newest = if matches!(row.status, StateName::Sent | StateName::Dead) {
+        messages.transition_page(row.id, None, MAX_NEWEST_EVENTS).await?.transitions
+    } else {
+        Vec::new()
+    };
     let redaction = api.redaction(&row.queue);
-    Ok(Message::new(row, &newest.transitions, holder, cancellation, redaction))
+    Ok(Message::new(row, &newest, holder, cancellation, redaction))
 }
 
 pub(super) fn unknown_message() -> Problem {
