@@ -12,6 +12,7 @@
 //! every batch. If the connection has died, the batch fails as it would have in the middle, and is retried. For the same reason a
 //! connection is not given back after each call, because the pool pings it then: it rests in [`warm`] for the next call.
 
+mod reach;
 mod warm;
 
 use std::io;
@@ -26,11 +27,12 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
+use self::reach::Reach;
 use self::warm::WarmConnections;
 use crate::error::StoreError;
 use crate::error_detail::redact;
 
-/// How long a caller waits for a free connection.
+/// How long a caller waits for a free connection, unless the database could not be [reached](reach) before.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// When the server cancels a statement. Earlier than our own timeout, because its answer is definite: nothing was done.
@@ -75,6 +77,7 @@ pub(crate) struct ConnectionPool {
     /// How long a statement waits for a locked row, if different from the connection's setting.
     lock_timeout: Option<&'static str>,
     lost: LastLoss,
+    reach: Reach,
     warm: Arc<WarmConnections>,
 }
 
@@ -96,7 +99,8 @@ impl ConnectionPool {
             })
             .connect_lazy_with(options);
         let warm = WarmConnections::of(&pool);
-        Self { pool, answer_timeout, lock_timeout: None, lost, warm }
+        let reach = Reach::new(usize::try_from(max_connections).unwrap_or(usize::MAX));
+        Self { pool, answer_timeout, lock_timeout: None, lost, reach, warm }
     }
 
     /// Returns the same pool with another answer timeout.
@@ -150,9 +154,10 @@ impl ConnectionPool {
                 Err(waiting) => break waiting,
             }
         };
-        let connection = self.pool.acquire().await?;
+        let connection = self.reach.acquire(&self.pool).await?;
         drop(waiting);
-        Ok(PooledConnection { connection, is_sound: false, taken: Instant::now() })
+        let in_use = self.reach.in_use();
+        Ok(PooledConnection { connection, is_sound: false, taken: Instant::now(), in_use })
     }
 
     async fn run_with_lock_timeout<T>(
@@ -194,6 +199,7 @@ struct PooledConnection {
     is_sound: bool,
     /// When it was taken out of the pool.
     taken: Instant,
+    in_use: Arc<()>,
 }
 
 impl Drop for PooledConnection {
@@ -201,7 +207,11 @@ impl Drop for PooledConnection {
         let returning = self.connection.return_to_pool();
         match Handle::try_current() {
             Ok(runtime) if self.is_sound => {
-                runtime.spawn(async move { drop(timeout(PING_TIMEOUT, returning).await) });
+                let in_use = Arc::clone(&self.in_use);
+                runtime.spawn(async move {
+                    drop(timeout(PING_TIMEOUT, returning).await);
+                    drop(in_use);
+                });
             }
             // Dropping this, now or at the timeout, closes the connection and frees its slot.
             _ => drop(returning),
