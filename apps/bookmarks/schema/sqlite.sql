@@ -65,10 +65,11 @@ CREATE TABLE IF NOT EXISTS icons (
 ) STRICT, WITHOUT ROWID;
 
 -- The words of each bookmark, made by src/search/tokens.rs: FTS5 only splits them at blanks. The person's id is one of them, so a search
--- reads one person's rows. The words alone are stored, not the text, and deleted with their bookmark.
+-- reads one person's rows. The words alone are stored, not the text, and deleted with their bookmark. A word's beginning has an index of
+-- its own: without it a search for a few letters merges the lists of all words that begin with them.
 CREATE VIRTUAL TABLE IF NOT EXISTS bookmark_words USING fts5 (
     person, title, tags, url, summary, text,
-    content = '', contentless_delete = 1, tokenize = "ascii tokenchars '#_'"
+    content = '', contentless_delete = 1, prefix = '2 4 6', tokenize = "ascii tokenchars '#_'"
 );
 
 CREATE TRIGGER IF NOT EXISTS bookmark_words_deleted AFTER DELETE ON bookmarks BEGIN

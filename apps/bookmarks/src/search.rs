@@ -36,14 +36,15 @@ impl Position {
     pub(crate) const START: Self = Self { level: 0, id: Uuid::max() };
 }
 
+/// Each list of matches is made when a row asks for it, so the last but one comes first: if it is empty, the others are not made.
 const SQLITE: &str = concat!(
     "WITH matching AS MATERIALIZED (
         SELECT b.id AS found_id,
-               CASE WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $3) THEN 1
+               CASE WHEN w.rowid NOT IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $6) THEN 5
+                    WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $3) THEN 1
                     WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $4) THEN 2
                     WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $5) THEN 3
-                    WHEN w.rowid IN (SELECT rowid FROM bookmark_words WHERE bookmark_words MATCH $6) THEN 4
-                    ELSE 5 END AS level
+                    ELSE 4 END AS level
         FROM bookmark_words w CROSS JOIN bookmarks b ON b.number = w.rowid
         WHERE w.bookmark_words MATCH $2 AND b.person_id = $1
     ), found AS MATERIALIZED (
@@ -55,17 +56,27 @@ const SQLITE: &str = concat!(
     ", level FROM found CROSS JOIN bookmark_now ON id = found_id ORDER BY level, found_id DESC"
 );
 
+/// The index finds the rows that have all the words ($10). Whether they have the phrases too ($2) is asked of one row after another,
+/// in the order of the results, until the page is full: it reads the text of the page.
+///
+/// Queries are read by subqueries. So each is parsed once and not for every row, and the planner does not know what it looks for: it
+/// would read the whole table if it knew that most rows match.
 const POSTGRES: &str = concat!(
-    "WITH matching AS MATERIALIZED (
+    "WITH candidate AS MATERIALIZED (
         SELECT bookmark_id AS found_id,
-               CASE WHEN words @@ $3::tsquery THEN 1
-                    WHEN words @@ $4::tsquery THEN 2
-                    WHEN words @@ $5::tsquery THEN 3
-                    WHEN words @@ $6::tsquery THEN 4
+               CASE WHEN words @@ (SELECT $3::tsquery) THEN 1
+                    WHEN words @@ (SELECT $4::tsquery) THEN 2
+                    WHEN words @@ (SELECT $5::tsquery) THEN 3
+                    WHEN words @@ (SELECT $6::tsquery) THEN 4
                     ELSE 5 END::bigint AS level
-        FROM bookmark_words WHERE bookmark_all_words(words, text_words) @@ $2::tsquery AND person_id = $1
+        FROM bookmark_words WHERE bookmark_all_words(words, text_words) @@ (SELECT $10::tsquery) AND person_id = $1
+    ), ordered AS (
+        SELECT * FROM candidate WHERE level > $7 OR (level = $7 AND found_id < $8)
+        ORDER BY level, found_id DESC OFFSET 0
     ), found AS MATERIALIZED (
-        SELECT * FROM matching WHERE level > $7 OR (level = $7 AND found_id < $8)
+        SELECT * FROM ordered
+        WHERE (SELECT bookmark_all_words(words, text_words) @@ (SELECT $2::tsquery)
+               FROM bookmark_words WHERE bookmark_id = found_id)
         ORDER BY level, found_id DESC LIMIT $9
     )
     SELECT ",
@@ -83,18 +94,19 @@ pub(crate) async fn find(
     after: Position,
     limit: u32,
 ) -> Result<Vec<(Bookmark, Position)>, sqlx::Error> {
-    macro_rules! rows {
-        ($connection:expr, $sql:expr, $write:expr) => {{
+    macro_rules! find {
+        ($sql:expr, $write:expr) => {{
             let [one, two, three, four, all]: [String; LEVELS] = query.levels(person, $write);
             let find =
                 sqlx::query_as::<_, Found>($sql).bind(person).bind(all).bind(one).bind(two).bind(three);
-            let find = find.bind(four).bind(after.level).bind(after.id).bind(i64::from(limit));
-            find.fetch_all(&mut **$connection).await?
+            find.bind(four).bind(after.level).bind(after.id).bind(i64::from(limit))
         }};
     }
     let found = match connection {
-        Either::Postgres(c) => rows!(c, POSTGRES, Query::tsquery),
-        Either::Sqlite(c) => rows!(c, SQLITE, Query::fts5),
+        Either::Postgres(c) => {
+            find!(POSTGRES, Query::tsquery).bind(query.all_words(person)).fetch_all(&mut **c).await?
+        }
+        Either::Sqlite(c) => find!(SQLITE, Query::fts5).fetch_all(&mut **c).await?,
     };
     let found = found.into_iter().map(|Found { row, level }| {
         let id = row.0;

@@ -67,6 +67,15 @@ impl Query {
         let labels: String = FIELDS.iter().map(|(_, label)| *label).take(level).collect();
         // No label finds every field.
         let labels = if level < FIELDS.len() { labels } else { String::new() };
+        self.as_tsquery(person, level, &labels, " <-> ")
+    }
+
+    /// Writes a `tsquery` that the index answers alone: it finds what has all words, whether or not they form the phrases.
+    pub(super) fn all_words(&self, person: Uuid) -> String {
+        self.as_tsquery(person, LEVELS, "", " & ")
+    }
+
+    fn as_tsquery(&self, person: Uuid, level: usize, labels: &str, within_phrase: &str) -> String {
         let quoted = |phrase: &Phrase| {
             let last = phrase.words.len() - 1;
             let words = phrase.words.iter().enumerate().map(|(at, word)| {
@@ -75,7 +84,7 @@ impl Query {
             });
             // A colon needs something after it.
             let words = words.map(|word| word.trim_end_matches(':').to_owned());
-            format!("({})", words.collect::<Vec<_>>().join(" <-> "))
+            format!("({})", words.collect::<Vec<_>>().join(within_phrase))
         };
         let mut all = vec![format!("'{}'", person.simple())];
         all.extend(self.phrases.iter().map(quoted));
@@ -132,5 +141,7 @@ mod tests {
         ] {
             assert_eq!(query.tsquery(Uuid::nil(), level), format!("'{person}' & {expected}"));
         }
+        let expected = format!("'{person}' & ('lazy' & 'dog') & ('fo':*) & '#c_2b__2b_'");
+        assert_eq!(query.all_words(Uuid::nil()), expected);
     }
 }

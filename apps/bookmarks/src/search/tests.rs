@@ -191,7 +191,8 @@ both_databases! {
                 let [one, two, three, four, all] = query.levels(library.person, Query::tsquery);
                 let find = sqlx::query_scalar(explained(POSTGRES)).bind(library.person).bind(all);
                 let find = find.bind(one).bind(two).bind(three).bind(four).bind(0_i64).bind(Uuid::max());
-                let plan: Vec<String> = find.bind(51_i64).fetch_all(&mut *c).await.unwrap();
+                let find = find.bind(51_i64).bind(query.all_words(library.person));
+                let plan: Vec<String> = find.fetch_all(&mut *c).await.unwrap();
                 let plan = plan.join("\n");
                 assert!(plan.contains("Bitmap Index Scan on bookmark_words_search"), "{plan}");
                 assert!(!plan.contains("Seq Scan on bookmark"), "{plan}");
@@ -219,6 +220,24 @@ both_databases! {
             }
         }
     }
+}
+
+/// Whether a page has a phrase takes reading its text, so only as many are asked as a page of results needs.
+#[tokio::test]
+async fn a_frequent_phrase_reads_the_text_of_one_page_of_results() {
+    const CALLS: &str = "SELECT pg_stat_get_xact_function_calls('bookmark_all_words'::regproc)";
+    let database = postgres::fresh_database().await;
+    let library = Library::open(&database.url).await;
+    library.add(library.person, &vec![["", "", "https://a.example", "", "the lazy dog"]; 300]).await;
+    let mut open = library.database.begin().await.unwrap();
+    let Either::Postgres(transaction) = &mut open else { unreachable!() };
+    sqlx::query("SET LOCAL track_functions = 'pl'").execute(&mut **transaction).await.unwrap();
+    let query = Query::parse("\"lazy dog\"").unwrap();
+    let found = find(&mut open.connection(), library.person, &query, Position::START, 51).await.unwrap();
+    assert_eq!(found.len(), 51);
+    let Either::Postgres(transaction) = &mut open else { unreachable!() };
+    let calls: i64 = sqlx::query_scalar(CALLS).fetch_one(&mut **transaction).await.unwrap();
+    assert_eq!(calls, 51);
 }
 
 /// Deleted words do not stay in the index when a person is removed.

@@ -69,6 +69,12 @@ async fn asked(line: &mut SendRequest<Empty<Bytes>>, token: &str, query: &str) -
     began.elapsed()
 }
 
+fn quantiles(times: &mut [Duration]) -> String {
+    times.sort();
+    let [p50, p95, p99] = [50, 95, 99].map(|percent| times[times.len() * percent / 100]);
+    format!("p50 {p50:?}, p95 {p95:?}, p99 {p99:?}")
+}
+
 /// Prints how long a search of 5,000 bookmarks takes: `cargo test --release -p bookmarks -- --ignored --nocapture measured`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement, without a verdict"]
@@ -86,20 +92,17 @@ async fn search_of_5_000_bookmarks_is_measured_over_http() {
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut line, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        let mut took = Vec::new();
-        for round in 0..ROUNDS {
-            for query in QUERIES {
-                let time = asked(&mut line, &token, query).await;
-                if round == 0 {
-                    println!("{name}: {query}: first {time:?}");
-                } else {
-                    took.push(time);
-                }
+        let mut all = Vec::new();
+        for query in QUERIES {
+            let first = asked(&mut line, &token, query).await;
+            let mut took = Vec::new();
+            for _ in 1..ROUNDS {
+                took.push(asked(&mut line, &token, query).await);
             }
+            println!("{name}: {query}: first {first:?}, then {}", quantiles(&mut took));
+            all.extend(took);
         }
         serving.abort();
-        took.sort();
-        let at = |percent: usize| took[took.len() * percent / 100];
-        println!("{name}: p50 {:?}, p95 {:?}, p99 {:?}, of {}", at(50), at(95), at(99), took.len());
+        println!("{name}: {} of {}", quantiles(&mut all), all.len());
     }
 }
