@@ -69,7 +69,7 @@ CREATE TABLE IF NOT EXISTS icons (
 -- its own: without it a search for a few letters merges the lists of all words that begin with them.
 CREATE VIRTUAL TABLE IF NOT EXISTS bookmark_words USING fts5 (
     person, title, tags, url, summary, text,
-    content = '', contentless_delete = 1, prefix = '2 4 6', tokenize = "ascii tokenchars '#_'"
+    content = '', contentless_delete = 1, prefix = '2 3 4 5 6', tokenize = "ascii tokenchars '#_'"
 );
 
 CREATE TRIGGER IF NOT EXISTS bookmark_words_deleted AFTER DELETE ON bookmarks BEGIN

@@ -7,7 +7,7 @@
 //! [`Counters`] counts what arrives, what is called and how that ends, by queue, by operation and by language model. The counts of a
 //! destination are those of its queues, and there are totals of all queues, operations and models: both are summed up when counts are
 //! flushed, so they cost nothing before. The store itself counts enqueued messages; a worker, the tower layer and whatever calls a
-//! model count the rest, and flush.
+//! model count the rest, and flush. It also counts how often each key and message was replayed.
 //! [`SubjectCounts`] explains each count.
 // SPEC A14, A15.
 
@@ -18,16 +18,37 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ichido_core::ledger::RecordName;
 use ichido_core::series::SeriesSubject;
 use ichido_core::sync::lock;
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
 
 pub use subject::{Arrival, SeriesPoint, SubjectCounts};
 pub(crate) use subject::{by_subject, points, rows};
 
+use crate::subject::key_subject;
+
 /// The maximum number of subjects of a kind that a process counts between two flushes. Queues, operations and models are few.
 pub const MAX_SUBJECTS: usize = 1_000;
+/// The maximum number of keys and messages whose replays a process counts between two flushes. The rest is not counted.
+pub(crate) const MAX_REPLAYED: usize = 1_000;
 /// The maximum number of sums read at once.
 pub(crate) const MAX_SUMS: i64 = 200_000;
+
+/// How often a key's stored response was replayed, or a message was enqueued again under its key.
+///
+/// It is counted in memory and stored with the other counts, so a process that dies loses those of its last seconds, and a
+/// process counts few keys at once. It is deleted 90 days after the first replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replays {
+    /// How many times, at least.
+    pub count: u64,
+    /// When the first one was stored.
+    pub first_at: Timestamp,
+    /// When the last one was stored.
+    pub last_at: Timestamp,
+}
 
 /// The counters of this process that are not in the store yet.
 #[derive(Debug, Default)]
@@ -37,6 +58,8 @@ pub struct Counters {
     models: Mutex<HashMap<String, SubjectCounts>>,
     /// The destinations of the queues that this process serves.
     destinations: Mutex<HashMap<String, String>>,
+    /// How often each key and message was replayed.
+    replays: Mutex<BTreeMap<Uuid, i64>>,
     is_full: AtomicBool,
     /// Held while counts are added to the store, so a flush that returns has waited for one that began before.
     pub(crate) flushing: tokio::sync::Mutex<()>,
@@ -120,6 +143,19 @@ impl Counters {
         });
     }
 
+    /// Counts a request that was answered with the stored response of its key.
+    pub fn request_replayed(&self, name: &RecordName) {
+        self.replayed(key_subject(name), 1);
+    }
+
+    /// Counts replays of a key or message.
+    pub(crate) fn replayed(&self, about: Uuid, count: i64) {
+        let mut replays = lock(&self.replays);
+        if replays.len() < MAX_REPLAYED || replays.contains_key(&about) {
+            *replays.entry(about).or_default() += count;
+        }
+    }
+
     /// Counts a request whose outcome is unknown.
     pub fn request_parked(&self, operation: &str) {
         self.of_operation(operation, |counted| counted.parked += 1);
@@ -197,6 +233,11 @@ impl Counters {
         let operations = operations.map(|(name, counted)| (SeriesSubject::Operation(name), counted));
         let models = taken(&self.models).map(|(name, counted)| (SeriesSubject::Model(name), counted));
         queues.chain(operations).chain(models).collect()
+    }
+
+    /// Takes the replays, in the order of their ids.
+    pub(crate) fn take_replays(&self) -> BTreeMap<Uuid, i64> {
+        std::mem::take(&mut *lock(&self.replays))
     }
 
     /// Adds counts back that could not be stored.

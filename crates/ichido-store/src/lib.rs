@@ -104,7 +104,7 @@ mod write_queues;
 pub use caller_transaction::{Begun, CallerConnection};
 pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, FailureGroups, Keys, Messages, Nodes,
-    Paces, Queues, Series, Store, Tokens,
+    Paces, Queues, Replayed, Series, Store, Tokens,
 };
 pub use store_database::StoreDatabase;
 pub use transaction_state::TransactionState;

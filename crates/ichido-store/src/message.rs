@@ -126,7 +126,7 @@ pub use claimed::{ClaimOptions, ClaimedMessage, Note, ReceiverResponse, Settleme
 pub use filter::{MessageFilter, MessageMatches, MessagePage};
 pub use id_prefix::IdPrefix;
 pub(crate) use new::{
-    EnqueueOutcome, FirstMessage, KeyConflict, NumberedMessage, arrival, compare_with_first,
+    EnqueueOutcome, FirstMessage, KeyConflict, NumberedMessage, compare_with_first, count_enqueue,
 };
 pub use new::{Enqueued, NewMessage, SameContent};
 pub use request_body::{InvalidBody, RequestBody};

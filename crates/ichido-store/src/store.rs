@@ -15,6 +15,7 @@ mod nodes;
 mod paces;
 mod queues;
 mod readiness;
+mod replays;
 mod retention;
 mod series;
 mod sessions;
@@ -40,6 +41,7 @@ use crate::postgres::wake::WakeUps;
 use crate::record::LookupJob;
 use crate::skew::Skew;
 use crate::write_queues::WriteQueues;
+pub use replays::Replayed;
 
 /// The ledger and the outbox of one database.
 ///

@@ -94,6 +94,7 @@ fn render_key(key: &KeyRecord) -> String {
         (Column::past("created"), Some(key.created_at.clone())),
         (Column::past("completed"), key.completed_at.clone()),
         (Column::next("expires"), key.expires_at.clone()),
+        (Column::text("sent again"), key.replays.as_ref().map(|replays| format!("{}×", replays.count))),
         (Column::text("message"), key.message.clone()),
         (Column::text("hops"), key.hops.clone()),
         (Column::text("trace"), key.trace.clone()),

@@ -61,7 +61,7 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 
 /// Formats a message: first what an operator looks for, then the rest, then its attempts.
 fn render_in_full(
-    Message { facts, held_by, replaced_by, cancel_requested, result, hops }: Message,
+    Message { facts, held_by, replaced_by, cancel_requested, result, hops, replays }: Message,
     events: &[Event],
 ) -> String {
     let (view, result) = (out::view(), result.as_ref());
@@ -95,6 +95,7 @@ fn render_in_full(
         (Column::text("key"), Some(facts.idempotency_key)),
         (Column::past("created"), Some(facts.created_at)),
         (Column::past("updated"), Some(facts.updated_at)),
+        (Column::text("sent again"), replays.map(|replays| format!("{}×", replays.count))),
         (Column::text("priority"), Some(facts.priority.to_string())),
         (Column::text("request"), Some(format!("{} bytes, {}", facts.request_bytes, facts.content_type))),
         (Column::text("digest"), Some(facts.request_digest)),

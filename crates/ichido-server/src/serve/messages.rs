@@ -18,6 +18,7 @@ use ichido_core::ledger::Profile;
 use ichido_core::lifecycle::StateName;
 use ichido_http::clock;
 use ichido_http::server::body::BodyError;
+use ichido_store::Replayed;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::MAX_TRACE_BYTES;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage, TransitionPage};
@@ -393,8 +394,9 @@ async fn current_message(
     } else {
         Vec::new()
     };
+    let replays = api.store.series().replays(&[Replayed::Message(row.id)]).await?.pop().flatten();
     let redaction = api.redaction(&row.queue);
-    Ok(Message::new(row, &newest, holder, cancellation, redaction))
+    Ok(Message::new(row, &newest, holder, cancellation, replays, redaction))
 }
 
 pub(super) fn unknown_message() -> Problem {

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use ichido_core::json::{Redaction, Redactor};
 use ichido_core::lifecycle::{Event as LifecycleEvent, StateName};
 use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::counters::Replays;
 use ichido_store::message::{
     Cancellation, MessageRow, MessageSchedule, ReceiverResponse, Transition, TransitionPage,
 };
@@ -127,6 +128,23 @@ pub struct Message {
     pub result: Option<MessageResult>,
     /// Its hop chain, as in the header `Ichido-Hops`.
     pub hops: Option<String>,
+    /// How often it was enqueued again under its key; null if it was not.
+    pub replays: Option<ReplayCount>,
+}
+
+/// How often the same request was sent again.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReplayCount {
+    /// How many times, at least: a server that crashes loses what it counted in its last seconds. It is kept for 90 days.
+    pub count: u64,
+    pub first_at: String,
+    pub last_at: String,
+}
+
+impl From<Replays> for ReplayCount {
+    fn from(Replays { count, first_at, last_at }: Replays) -> Self {
+        Self { count, first_at: first_at.to_string(), last_at: last_at.to_string() }
+    }
 }
 
 /// A request to cancel a message in flight.
@@ -282,6 +300,7 @@ impl Message {
         transitions: &[Transition],
         holder: Option<MessageHolder>,
         cancellation: Option<Cancellation>,
+        replays: Option<Replays>,
         redaction: &Redaction,
     ) -> Self {
         let redactor = redaction.of_request(&row.request);
@@ -301,6 +320,7 @@ impl Message {
             held_by: holder.map(Holder::from),
             cancel_requested: cancellation.map(CancelRequest::from),
             result,
+            replays: replays.map(ReplayCount::from),
         }
     }
 }

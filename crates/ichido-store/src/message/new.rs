@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{PRIORITY_DEFAULT, QueueName, RequestBody, limits};
 use crate::bounded;
 use crate::check;
-use crate::counters::Arrival;
+use crate::counters::{Arrival, Counters};
 use crate::error::StoreError;
 use crate::micros;
 
@@ -193,13 +193,17 @@ impl From<KeyConflict> for StoreError {
     }
 }
 
-/// Returns how a message arrived.
-pub(crate) const fn arrival(outcome: EnqueueOutcome) -> Arrival {
-    match outcome {
+/// Counts how a message arrived.
+pub(crate) fn count_enqueue(counters: &Counters, queue: &QueueName, outcome: EnqueueOutcome) {
+    let arrival = match outcome {
         Ok(Enqueued::New { .. }) => Arrival::New,
-        Ok(Enqueued::Replay { .. } | Enqueued::SameContent { .. }) => Arrival::Repeated,
+        Ok(Enqueued::Replay { id } | Enqueued::SameContent { id }) => {
+            counters.replayed(id, 1);
+            Arrival::Repeated
+        }
         Err(KeyConflict { .. }) => Arrival::Conflict,
-    }
+    };
+    counters.message_arrived(queue.as_str(), arrival);
 }
 
 /// A message with the id it gets if it is new.

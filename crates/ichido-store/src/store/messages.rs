@@ -24,7 +24,7 @@ use crate::future::StoreFuture;
 use crate::message::limits::{MAX_PAGE, MAX_SEARCHED};
 use crate::message::{
     Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult,
-    Transition, TransitionPage, arrival,
+    Transition, TransitionPage, count_enqueue,
 };
 use crate::node::MessageHolder;
 use crate::placement::storable_note;
@@ -51,7 +51,7 @@ impl<'s> Messages<'s> {
                 let bytes = message.request.bytes().len() + 500;
                 self.0.note_write(self.0.write_queues.message((Uuid::now_v7(), message), bytes).await)?
             };
-            self.0.counters.message_arrived(queue.as_str(), arrival(enqueued));
+            count_enqueue(&self.0.counters, &queue, enqueued);
             if is_claimable && matches!(enqueued, Ok(Enqueued::New { .. })) {
                 self.0.queues().wake(&queue);
             }
@@ -91,7 +91,7 @@ impl<'s> Messages<'s> {
             for ((_, new), answer) in plain.iter().zip(&written) {
                 self.0.disk_space.record(now, answer);
                 if let Ok(enqueued) = answer {
-                    self.0.counters.message_arrived(new.queue.as_str(), arrival(*enqueued));
+                    count_enqueue(&self.0.counters, &new.queue, *enqueued);
                 }
             }
             let mut written = written.into_iter().map(|answer| Ok(answer??));

@@ -39,8 +39,13 @@ impl<'s> Series<'s> {
     }
 
     async fn add(self) -> Result<(), StoreError> {
+        let _turn = self.0.counters.flushing.lock().await;
+        let replays = self.0.add_replays().await;
+        self.add_counts().await.and(replays)
+    }
+
+    async fn add_counts(self) -> Result<(), StoreError> {
         let counters = &self.0.counters;
-        let _turn = counters.flushing.lock().await;
         let taken = counters.take();
         let all = counters.with_sums(&taken);
         let rows = rows(&all);
@@ -141,7 +146,8 @@ impl<'s> Series<'s> {
         })
     }
 
-    /// Deletes the counts of the oldest minute and the oldest hour that are no longer kept. Returns how many rows, or 0.
+    /// Deletes the counts of the oldest minute and the oldest hour that are no longer kept, and the oldest replays. Returns how many
+    /// rows, or 0.
     ///
     /// Minutes of an hour that is not rolled up yet are kept.
     pub fn sweep(self) -> StoreFuture<'s, u64> {
@@ -149,7 +155,8 @@ impl<'s> Series<'s> {
             let values = [micros(MINUTES_KEPT).into(), SqlValue::Now];
             let minutes = self.0.driver.execute(paired!("counter_sweep"), &values).await?;
             let values = [micros(HOURS_KEPT).into(), SqlValue::Now];
-            Ok(minutes + self.0.driver.execute(paired!("counter_hour_sweep"), &values).await?)
+            let hours = self.0.driver.execute(paired!("counter_hour_sweep"), &values).await?;
+            Ok(minutes + hours + self.0.sweep_replays().await?)
         })
     }
 }

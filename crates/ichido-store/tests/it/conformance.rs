@@ -27,6 +27,7 @@ mod outbox;
 mod races;
 mod read;
 mod record_in;
+mod replays;
 mod rescue;
 mod responses;
 mod search;

@@ -483,6 +483,8 @@ async fn a_series_reads_only_its_own_rows() {
         "INSERT INTO ichido.counter_hours SELECT 'queue q' || n % 100, date_trunc('hour', now(), 'UTC') - (n / 100 + 3) * interval '1 hour', 'sent', 0, 60, 0 FROM generate_series(0, 99999) n",
         "VACUUM ANALYZE ichido.counters",
         "VACUUM ANALYZE ichido.counter_hours",
+        "INSERT INTO ichido.replays SELECT md5(n::text)::uuid, 1, now() - n * interval '1 minute', now() FROM generate_series(1, 10000) n",
+        "VACUUM ANALYZE ichido.replays",
         "SET enable_seqscan = off",
     ] {
         connection.execute(statement).await.expect("counts");
@@ -493,6 +495,9 @@ async fn a_series_reads_only_its_own_rows() {
     let roll_up = include_str!("../../src/postgres/sql/counter_roll_up.sql");
     let sweep = include_str!("../../src/postgres/sql/counter_sweep.sql");
     let hour_sweep = include_str!("../../src/postgres/sql/counter_hour_sweep.sql");
+    let replays = include_str!("../../src/postgres/sql/replay_find.sql");
+    let replay_sweep = include_str!("../../src/postgres/sql/replay_sweep.sql");
+    let two = "ARRAY[md5('7')::uuid, md5('8')::uuid]";
     let of_q7 = "'queue q7', now() - interval '1 hour', now(), 300000000, 200001";
     let day_of_q7 = "'queue q7', date_trunc('hour', now()) - interval '1 day', now(), 3600000000, 200001, 0";
     for (sql, arguments, index, max_rows) in [
@@ -507,6 +512,8 @@ async fn a_series_reads_only_its_own_rows() {
         (roll_up, "3660000000, 0", "counter_hours_hour", 6_000.0 + 2.0),
         (sweep, "3660000000, 0", "counters_pkey", 2.0 + 2.0 * 100.0),
         (hour_sweep, "3660000000, 0", "counter_hours_hour", 1.0 + 2.0 * 100.0),
+        (replays, two, "replays_pkey", 2.0),
+        (replay_sweep, "3660000000, 0, 100", "replays_first_at", 4.0 * 100.0),
     ] {
         let found = plan(&mut connection, sql, arguments).await;
         found.assert_uses_index(index);

@@ -396,6 +396,14 @@ async fn a_series_reads_only_its_own_rows() {
             &["ichido_counters USING PRIMARY KEY (minute=?)", "ichido_counters USING PRIMARY KEY (minute<?)"],
         ),
         ("counter_hour_sweep", &["INDEX ichido_counter_hours_hour (hour=?)", latest]),
+        ("replay_find", &["SEARCH r USING PRIMARY KEY (about=?)"]),
+        (
+            "replay_sweep",
+            &[
+                "ichido_replays USING PRIMARY KEY (about=?)",
+                "USING COVERING INDEX ichido_replays_first_at (first_at<?)",
+            ],
+        ),
     ] {
         let plan = plan(&mut connection, &text(name)).await;
         for by in expected {

@@ -242,6 +242,7 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
         };
         match found {
             Some(KeyClaimed::Replay(response)) => {
+                settings.store().counters().request_replayed(&arrival.name);
                 let response = replay(response, numbers.replay_marker);
                 return (metrics::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
             }

@@ -75,6 +75,9 @@ texts! {
     step_key_unknown: "Outcome of the key became unknown ({name})", "キーの結果が不明に({name})";
     step_key_settled: "Response stored under the key ({name})", "キーの応答を保存({name})";
     step_key_reconciled: "Receiver asked by key ({name})", "受信側にキーで照会({name})";
+    replays_of_key: "Sent again {n}×: got the stored response ({name})", "再リクエスト {n} 回: 保存済みの応答を返却({name})";
+    replays_of_message: "Sent again {n}×: nothing new was stored", "再リクエスト {n} 回: 新たな保存なし";
+    first_replay: "First", "初回";
     step_key_decided: "A person decided about the key ({name})", "人がキーについて判断({name})";
     in_audit: "Audit trail of this message", "このメッセージの監査記録";
     curl_redacted: "Some values are redacted. Put in the real ones: a different request under the same key is a conflict.", "一部の値は伏せてあります。実際の値に置き換えてください。同じキーで内容が違うと競合になります。";

@@ -238,6 +238,7 @@ impl ReadMessage {
             hops: self.message.hops.as_deref().or(of_request),
             keys: &self.keys,
             accepted_at: page.earlier.as_ref().map(|_| self.message.facts.created_at.as_str()),
+            replays: self.message.replays.as_ref(),
             events: &page.events,
             earlier: page.earlier.as_deref(),
         })

@@ -6,12 +6,12 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 
 use super::super::dead_letters::Letter;
-use super::super::models::{Event, Message};
+use super::super::models::{Event, Message, ReplayCount};
 use super::destinations::path_of;
 use super::key;
 use super::marks;
 use super::message::ReadEvents;
-use super::moments::{ShownTime, duration, full};
+use super::moments::{ShownTime, duration, full, grouped};
 use super::shell::Visitor;
 use super::texts::{Texts, fill};
 use super::timeline::{AttemptRun, KeyStep, SentAgain, TimelineEntry, TimelineStep};
@@ -98,7 +98,7 @@ pub(super) fn shown_answer(
         class,
         word,
         because: because(t, answer),
-        next: next(visitor, answer, message, letter),
+        next: Some(next(visitor, answer, message, letter)),
         evidence: evidence(t, answer, message, events, letter, receiver),
     }
 }
@@ -123,16 +123,11 @@ fn because(t: &Texts, answer: &DoneAnswer) -> String {
     fill(text, &[("n", &attempt), ("who", answer.actor.as_deref().unwrap_or(t.a_person))])
 }
 
-fn next(
-    visitor: &Visitor,
-    answer: &DoneAnswer,
-    message: &Message,
-    letter: Option<&Letter>,
-) -> Option<String> {
+fn next(visitor: &Visitor, answer: &DoneAnswer, message: &Message, letter: Option<&Letter>) -> String {
     let (t, k) = (visitor.t(), visitor.key_texts());
     let asked_every = letter.and_then(|letter| letter.asked_every_seconds).map(Duration::from_secs);
-    let text = match &answer.next {
-        MessageNext::Nothing => return None,
+    match &answer.next {
+        MessageNext::Nothing => t.next_nothing.to_owned(),
         MessageNext::WhenFree => t.next_when_free.to_owned(),
         MessageNext::AttemptEnds => t.next_attempt_ends.to_owned(),
         MessageNext::Requeue => t.next_requeue.to_owned(),
@@ -159,8 +154,7 @@ fn next(
             ];
             fill(t.next_attempt_at, &values)
         }
-    };
-    Some(text)
+    }
 }
 
 /// Returns when the receiver was last asked.
@@ -244,6 +238,9 @@ fn shown_entry(visitor: &Visitor, entry: &TimelineEntry, message_path: &str) -> 
             ..ShownEntry::quiet("none", k.earlier_entries.to_owned())
         },
         TimelineEntry::Key(step) => shown_key_step(visitor, step),
+        TimelineEntry::Replays { operation, replays } => {
+            shown_replays(visitor, operation.as_deref(), replays)
+        }
         TimelineEntry::Attempts(run) => shown_attempts(visitor, run),
         TimelineEntry::Step(step) => shown_step(visitor, step),
     }
@@ -270,6 +267,25 @@ fn shown_key_step(visitor: &Visitor, step: &KeyStep) -> ShownEntry {
         text: None,
         facts,
         at: Some(visitor.time(&step.at)),
+        href: None,
+    }
+}
+
+fn shown_replays(visitor: &Visitor, operation: Option<&str>, replays: &ReplayCount) -> ShownEntry {
+    let k = visitor.key_texts();
+    let text = if operation.is_some() { k.replays_of_key } else { k.replays_of_message };
+    let values = [
+        ("n", &*grouped(i64::try_from(replays.count).unwrap_or(i64::MAX))),
+        ("name", operation.unwrap_or_default()),
+    ];
+    let has_more = replays.first_at != replays.last_at;
+    ShownEntry {
+        mark: "in",
+        class: "calm",
+        title: fill(text, &values),
+        text: None,
+        facts: has_more.then(|| Fact::text(k.first_replay, full(&replays.first_at))).into_iter().collect(),
+        at: Some(visitor.time(&replays.last_at)),
         href: None,
     }
 }

@@ -181,6 +181,7 @@ texts! {
     next_decide: "Next: nothing, until a person decides. Look at the receiver, by its key.", "次: 人が判断するまで何も起こりません。受信側をキーで確認してください。";
     next_decide_later: "Next: a person decides. The call may still arrive until {when}; “not done” can be decided after that.", "次: 人の判断を待ちます。呼び出しは {when} まで届く可能性があり、「未実行」の判断はその後にできます。";
     next_requeue: "Next: nothing happens automatically. Repair the cause, then requeue it.", "次: 自動では何も起こりません。原因を直してから再投入してください。";
+    next_nothing: "Next: nothing. Ichido does not send it again.", "次: 何も起こりません。再送は行いません。";
     evidence: "Evidence", "根拠";
     receipt: "Receipt", "受領番号";
     known_since: "Known since", "判明時刻";

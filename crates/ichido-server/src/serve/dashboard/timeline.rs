@@ -11,7 +11,7 @@ use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::super::keys::{KeyEvent, KeyRecord};
-use super::super::models::Event;
+use super::super::models::{Event, ReplayCount};
 
 /// Maximum recorded events on a page.
 pub(super) const PAGE: u32 = 200;
@@ -27,6 +27,8 @@ pub(super) struct TimelineParts<'a> {
     pub(super) keys: &'a [KeyRecord],
     /// When the message was accepted, unless the events say it.
     pub(super) accepted_at: Option<&'a str>,
+    /// How often the message was enqueued again.
+    pub(super) replays: Option<&'a ReplayCount>,
     /// A page of the message's events.
     pub(super) events: &'a [Event],
     /// The position of the page before.
@@ -40,6 +42,8 @@ pub(super) enum TimelineEntry {
     Hop { name: String, at: String },
     /// A step of the request's key.
     Key(KeyStep),
+    /// Requests that got the stored response of an operation, or found the message enqueued.
+    Replays { operation: Option<String>, replays: ReplayCount },
     /// Attempts with the same outcome.
     Attempts(AttemptRun),
     /// Anything else that happened to the message.
@@ -119,6 +123,7 @@ impl TimelineEntry {
             Self::Key(KeyStep { at, .. })
             | Self::Attempts(AttemptRun { at, .. })
             | Self::Step(TimelineStep { at, .. })
+            | Self::Replays { replays: ReplayCount { last_at: at, .. }, .. }
             | Self::Earlier { at, .. } => Timestamp::parse(at),
             Self::Hop { .. } | Self::Idle { .. } => None,
         }
@@ -140,6 +145,10 @@ pub(super) fn timeline(parts: &TimelineParts<'_>) -> Vec<TimelineEntry> {
         .iter()
         .map(|hop| TimelineEntry::Hop { name: hop.name.as_str().to_owned(), at: hop.at.to_string() });
     let mut entries: Vec<TimelineEntry> = parts.keys.iter().flat_map(key_steps).collect();
+    let replays = parts.keys.iter().map(|key| (key.operation.clone(), key.replays.as_ref()));
+    entries.extend(replays.chain([(None, parts.replays)]).filter_map(|(operation, replays)| {
+        Some(TimelineEntry::Replays { operation, replays: replays?.clone() })
+    }));
     entries.extend(parts.accepted_at.map(|at| TimelineEntry::Step(accepted(at))));
     if let (Some(before), Some(first)) = (parts.earlier, parts.events.first()) {
         entries.push(TimelineEntry::Earlier { before: before.to_owned(), at: first.at.clone() });
@@ -303,6 +312,27 @@ mod tests {
             event(number * 10 + 2, "failed", Some("sending"), "failed", number, fence),
             event(number * 10 + 5, "came_due", Some("failed"), "queued", number, None),
         ]
+    }
+
+    #[test]
+    fn replays_are_one_entry_at_the_time_of_the_last() {
+        let events = [
+            event(0, "accepted", None, "queued", 0, None),
+            event(90, "cancelled", Some("queued"), "cancelled", 0, None),
+        ];
+        let time = |seconds| Timestamp::from_secs(seconds).to_string();
+        let replays = ReplayCount { count: 14, first_at: time(10), last_at: time(50) };
+        let parts = TimelineParts { replays: Some(&replays), events: &events, ..TimelineParts::default() };
+        let entries = timeline(&parts);
+        let [
+            TimelineEntry::Step(_),
+            TimelineEntry::Replays { operation: None, replays: shown },
+            TimelineEntry::Step(last),
+        ] = &entries[..]
+        else {
+            panic!("{entries:?}")
+        };
+        assert_eq!((shown, last.kind.as_str()), (&replays, "cancelled"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use axum::response::Response;
 use http::StatusCode;
 use ichido_core::key::{IdempotencyKey, KeyHash, KeySyntax};
 use ichido_core::ledger::RecordName;
+use ichido_store::Replayed;
 use ichido_store::message::{MessageMatches, MessageRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,6 +15,7 @@ use uuid::Uuid;
 
 use super::super::api::ApiState;
 use super::super::messages::find_message;
+use super::super::models::ReplayCount;
 use super::super::problem::{Code, Problem};
 use super::super::request::{AuthorizedRequest, Viewer};
 use super::super::response::json;
@@ -82,8 +84,12 @@ pub(in super::super) async fn find_keys(
     // A look-up may read many messages, so only a few run at once.
     let _permit = api.listings.acquire(&caller).await;
     let mut found = KeysFound { keys: Vec::new(), is_complete: true, searched: None };
-    lookup.add_requests(&api, caller.require_operator().is_ok(), &mut found).await?;
-    lookup.add_messages(&api, &mut found).await?;
+    let mut replayed = lookup.add_requests(&api, caller.require_operator().is_ok(), &mut found).await?;
+    replayed.extend(lookup.add_messages(&api, &mut found).await?);
+    let replays = api.store.series().replays(&replayed).await?;
+    for (key, replays) in found.keys.iter_mut().zip(replays) {
+        key.replays = replays.map(ReplayCount::from);
+    }
     Ok(json(StatusCode::OK, &found))
 }
 
@@ -128,15 +134,16 @@ impl Lookup {
         self.identity.as_deref().is_none_or(|own| own == identity)
     }
 
-    /// Adds the records of the ledger, unless a queue is named.
+    /// Adds the records of the ledger, unless a queue is named. Returns their names.
     async fn add_requests(
         &self,
         api: &ApiState,
         is_operator: bool,
         found: &mut KeysFound,
-    ) -> Result<(), Problem> {
+    ) -> Result<Vec<Replayed>, Problem> {
+        let mut added = Vec::new();
         if self.queue.is_some() {
-            return Ok(());
+            return Ok(added);
         }
         let exact = match (&self.key, &self.operation, &self.identity) {
             (Some(key), Some(operation), Some(identity)) => Some(RecordName {
@@ -160,9 +167,10 @@ impl Lookup {
                 continue;
             }
             let history = api.store.keys().history(&record).await?;
+            added.push(Replayed::Key(name.clone()));
             found.keys.push(KeyRecord::of_request(record, shows_bytes, history));
         }
-        Ok(())
+        Ok(added)
     }
 
     fn selects(&self, name: &RecordName) -> bool {
@@ -171,10 +179,11 @@ impl Lookup {
             && self.is_of_identity(&name.identity)
     }
 
-    /// Adds the messages, unless an operation or a message is named.
-    async fn add_messages(&self, api: &ApiState, found: &mut KeysFound) -> Result<(), Problem> {
+    /// Adds the messages, unless an operation or a message is named. Returns their ids.
+    async fn add_messages(&self, api: &ApiState, found: &mut KeysFound) -> Result<Vec<Replayed>, Problem> {
+        let mut added = Vec::new();
         if self.operation.is_some() || self.message.is_some() {
-            return Ok(());
+            return Ok(added);
         }
         let matches = self.messages(api).await?;
         if self.key.is_none() {
@@ -192,10 +201,11 @@ impl Lookup {
             if is_in_queue && self.is_of_identity(&row.identity) {
                 let newest = api.store.messages().transition_page(id, None, MAX_NEWEST_EVENTS).await?;
                 let (steps, redaction) = (newest.transitions, api.redaction(&row.queue));
+                added.push(Replayed::Message(id));
                 found.keys.push(KeyRecord::of_message(row, steps, api.keep_finished, redaction));
             }
         }
-        Ok(())
+        Ok(added)
     }
 
     async fn messages(&self, api: &ApiState) -> Result<MessageMatches, Problem> {

@@ -14,7 +14,7 @@ use ichido_store::message::{MessageRow, Transition};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::super::models::{Message, href};
+use super::super::models::{Message, ReplayCount, href};
 use crate::limits::MAX_RECORD_BODY_BYTES;
 use crate::redacted;
 
@@ -53,6 +53,9 @@ pub struct KeyRecord {
     pub trace: Option<String>,
     /// The response that replays of the request get.
     pub response: Option<ResponseView>,
+    /// How often the stored response was sent again, or the message enqueued again; null if it was not. Only in a look-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replays: Option<ReplayCount>,
     /// What happened, oldest first; only in a look-up. Of a message with a long history, the end of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<KeyEvent>,
@@ -131,6 +134,7 @@ impl KeyRecord {
             hops: found.hops,
             trace: found.trace,
             response: found.response.map(|response| ResponseView::new(&response, shows_bytes)),
+            replays: None,
             history: history.into_iter().map(KeyEvent::of_request).collect(),
         }
     }
@@ -145,7 +149,7 @@ impl KeyRecord {
         let (id, key_hash) = (row.id, row.key.log_hash());
         let is_finished = matches!(row.status, StateName::Sent | StateName::Cancelled);
         let completed_at = Some(row.updated_at).filter(|_| is_finished);
-        let Message { facts, result, hops, .. } = Message::new(row, &steps, None, None, redaction);
+        let Message { facts, result, hops, .. } = Message::new(row, &steps, None, None, None, redaction);
         Self {
             kind: "message".to_owned(),
             operation: None,
@@ -166,6 +170,7 @@ impl KeyRecord {
             hops,
             trace: facts.trace,
             response: None,
+            replays: None,
             history: steps.into_iter().map(KeyEvent::of_message).collect(),
         }
     }

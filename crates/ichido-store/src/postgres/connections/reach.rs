@@ -1,7 +1,7 @@
 //! Whether the database can be reached, as far as the callers of a pool have seen.
 //!
 //! The pool keeps trying to connect until a caller's time is up, since a server may just be starting. A request that needs several
-//! connections, one after the other, would wait that long several times. So after one caller has waited in vain the next ones wait
+//! connections, one after the other, would wait that long several times. So after one caller has waited for nothing the next ones wait
 //! briefly, while a task in the background keeps trying.
 //!
 //! Guarantee: a busy pool is not taken for an unreachable database: then all connections are in use.
@@ -67,7 +67,7 @@ impl Reach {
         }
         let (reach, pool) = (self.clone(), pool.clone());
         tokio::spawn(async move {
-            // Whoever waits gets the connection. The error is the callers' to report.
+            // A caller that waits gets the connection. Callers report their own errors.
             drop(reach.note(pool.acquire().await));
             lock(&reach.seen).is_trying = false;
         });

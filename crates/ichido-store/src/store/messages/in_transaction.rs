@@ -5,7 +5,7 @@ use super::numbered;
 use crate::caller_transaction::CallerConnection;
 use crate::check;
 use crate::error::StoreError;
-use crate::message::{Enqueued, NewMessage, arrival, limits};
+use crate::message::{Enqueued, NewMessage, count_enqueue, limits};
 
 impl Messages<'_> {
     /// Enqueues a message within the caller's open transaction: both commit, or neither.
@@ -71,7 +71,7 @@ impl Messages<'_> {
         let outcomes = transaction.enqueue(&messages).await?;
         // Only the caller knows whether they commit, so a rollback is counted too.
         for ((_, new), outcome) in messages.iter().zip(&outcomes) {
-            self.0.counters.message_arrived(new.queue.as_str(), arrival(*outcome));
+            count_enqueue(&self.0.counters, &new.queue, *outcome);
         }
         outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
     }

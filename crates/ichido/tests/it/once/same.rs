@@ -8,13 +8,27 @@ use axum::http::{HeaderName, Method, StatusCode};
 use ichido::once::{Class, Once, SameContent};
 use ichido_core::alert::AlertSubject;
 use ichido_core::json::{CanonicalForm, LeaveOut, Pointer, Unicode};
+use ichido_store::Replayed;
 
 use tower::ServiceExt as _;
 
-use super::fixture::{MODES, Mode, OnceFixture, both_databases, keyed, respond};
+use super::fixture::{MODES, Mode, OnceFixture, both_databases, keyed, name, respond};
 use crate::handler_gate::HandlerGate;
 
 both_databases! {
+    #[test]
+    async fn replays_of_a_key_are_counted(fixture: OnceFixture) {
+        for (mode, key) in MODES.into_iter().zip(["k1", "k2", "k3", "k4"]) {
+            let orders = fixture.orders(mode);
+            for _ in 0..4 {
+                assert_eq!(keyed(key).send(&orders).await.status(), 201);
+            }
+            fixture.store.series().flush().await.unwrap();
+            let replays = fixture.store.series().replays(&[Replayed::Key(name(key))]).await.unwrap();
+            assert_eq!(replays[0].map(|replays| replays.count), Some(3), "{mode:?}");
+        }
+    }
+
     #[test]
     async fn case_13_the_same_key_for_another_path_query_or_method_is_refused(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque).methods([Method::POST, Method::PATCH, Method::PUT]);

@@ -115,6 +115,18 @@ async fn a_parked_message_says_whom_to_ask_and_what_a_decision_does() {
 }
 
 #[tokio::test]
+async fn a_message_says_how_often_it_was_sent_again() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue("order-1", "{}").await;
+    for _ in 0..3 {
+        assert_eq!(fixture.enqueue("order-1", "{}").await, id);
+    }
+    fixture.store.series().flush().await.unwrap();
+    let page = fixture.get(&format!("/messages/{id}"), None).await;
+    assert!(page.text.contains("Sent again 3×: nothing new was stored"), "{}", page.text);
+}
+
+#[tokio::test]
 async fn a_long_history_is_shown_in_pages() {
     let fixture = Fixture::new().await;
     let id = fixture.enqueue("order-1", "{}").await;
