@@ -181,6 +181,7 @@ impl Viewer {
 
     async fn get(&mut self, target: &str) -> Bytes {
         let request = Request::get(target).header("host", "localhost").body(Empty::new()).expect("a request");
+        self.0.ready().await.expect("the connection is open");
         let response = self.0.send_request(request).await.expect("a response");
         assert_eq!(response.status(), StatusCode::OK, "{target}");
         response.into_body().collect().await.expect("a page").to_bytes()
@@ -206,8 +207,8 @@ impl Viewer {
 
     /// Returns the pages of people, with ids of this store.
     async fn pages(&mut self, group: &str) -> Vec<String> {
-        let dead = self.first("/v1/messages?queue=demo&status=dead&limit=1", "messages").await;
-        let sent = self.first("/v1/messages?queue=demo&status=sent&limit=1", "messages").await;
+        let dead = self.first("/v1/messages?queue=demo&state=dead&limit=1", "messages").await;
+        let sent = self.first("/v1/messages?queue=demo&state=sent&limit=1", "messages").await;
         let [dead, sent] = [dead, sent].map(|message| text(&message.expect("a message")["id"]));
         [
             "/".to_owned(),

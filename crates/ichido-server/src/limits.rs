@@ -99,7 +99,7 @@ pub(crate) const MAX_LIST: u32 = 200;
 /// How many messages a listing reads at once. Their requests are read too, so this bounds its memory.
 pub(crate) const LIST_PART: u32 = 32;
 /// Maximum messages, less one part, that one request scans for a field.
-pub(crate) const MAX_LIST_SCANNED: u32 = 2_000;
+pub(crate) const MAX_LIST_SCANNED: u32 = 1_000;
 /// Maximum listings at once by viewers, operators and admins, and maximum per token; more wait.
 pub(crate) const MAX_LISTINGS: usize = 4;
 pub(crate) const MAX_LISTINGS_PER_TOKEN: usize = 3;

@@ -85,7 +85,7 @@ pub(super) struct MessagePage {
 ///
 /// `id`, `key`, `trace_id` and `code` are found by an index, and so are every `state` but `sent` and `cancelled`, and an `identity` with
 /// fewer than 1,000 messages. Other filters compare messages one by one, newest first: one request examines about 10,000 messages, or the
-/// requests of 2,000. A page can therefore be short and still have a `next`; `searched_back_to` then says how far it came.
+/// requests of 1,000. A page can therefore be short and still have a `next`; `searched_back_to` then says how far it came.
 #[utoipa::path(
     get,
     path = "/v1/messages",

@@ -2,6 +2,7 @@
 //! indexes, and a claim costs the same.
 
 mod found;
+mod listed;
 
 use ichido_store::Store;
 use ichido_store::message::{Note, Settlement};

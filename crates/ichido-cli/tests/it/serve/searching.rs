@@ -83,7 +83,7 @@ on_both! {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         let mut lines = r#"{"key":"rare","body":{"symbol":"RARE"}}"#.to_owned();
-        for number in 0..2_050 {
+        for number in 0..1_050 {
             write!(lines, "\n{{\"key\":\"k{number}\",\"body\":{{\"symbol\":\"ACME\"}}}}").unwrap();
         }
         let batch = RawRequest::post("/v1/queues/demo/messages:batch")

@@ -37,7 +37,7 @@ texts! {
     about_since: "accepted since this time, such as 2026-11-18T03:12:00Z", "この時刻以降に受付(例 2026-11-18T03:12:00Z)";
     about_before: "accepted before this time", "この時刻より前に受付";
     about_payload: "with this value at a JSON pointer, such as payload./symbol:USDJPY", "リクエストの値(例 payload./symbol:USDJPY)";
-    search_bound: "A search examines about 10,000 messages, or 2,000 requests for payload., and then says how far it came.", "一回の検索で調べるのは約 10,000 件(payload. では 2,000 件)までで、どこまで調べたかを表示します。";
+    search_bound: "A search examines about 10,000 messages, or 1,000 requests for payload., and then says how far it came.", "一回の検索で調べるのは約 10,000 件(payload. では 1,000 件)までで、どこまで調べたかを表示します。";
 }
 
 #[cfg(test)]
