@@ -117,7 +117,7 @@ texts! {
     then_requeued: "They are sent again as fast as the destination allows. One that fails again comes back to the dead letters.", "宛先の許す速さで再送されます。再び失敗したものはデッドレターに戻ります。";
     then_running: "It continues if you close this page.", "このページを閉じても続きます。";
     then_silent: "Either it runs in another server of this store, which shows its progress. Or its server was killed; then this page says so {seconds} s after its last sign of life.", "このストアの別のサーバーで実行中なら、進捗はそちらに表示されます。サーバーが強制終了した場合は、最後の応答から {seconds} 秒後にここに表示されます。";
-    then_halted: "More than {percent} % may not fail, so the rest is unchanged. Read the errors, repair the cause, then continue with the rest.", "失敗の許容は {percent} % のため、残りは変更していません。エラーを読んで原因を直し、残りを続けてください。";
+    then_halted: "The limit is {percent} % failed, so the rest is unchanged. Read the errors, repair the cause, then continue with the rest.", "失敗の許容は {percent} % のため、残りは変更していません。エラーを読んで原因を直し、残りを続けてください。";
     then_halted_slow: "The rest is unchanged. Check that a worker serves the queue and that it is not paused, then continue with the rest.", "残りは変更していません。ワーカーが動き、キューが停止していないことを確認してから、残りを続けてください。";
     then_stopped: "What was {done} stays so. The rest is unchanged.", "{done}したものはそのままです。残りは変更していません。";
     then_failed: "What was {done} stays so, and the last batch may be in addition. Nothing more happens automatically.", "{done}したものはそのままです(最後のまとまりが加わる場合があります)。自動では続行しません。";

@@ -1,5 +1,6 @@
 //! The condition of the whole system, and what needs a person: decided from a sample, without I/O.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use ichido_core::alert::AlertRule;
@@ -143,7 +144,10 @@ fn failures(sample: &Sample) -> Vec<Need> {
     };
     let open = sample.groups.iter().filter(|group| is_open(group.standing.state));
     let open = open.filter(|group| has_dead(group.queue.as_str()));
+    let mut open: Vec<_> = open.collect();
+    open.sort_by_key(|group| Reverse(group.count));
     let mut needs: Vec<Need> = open
+        .into_iter()
         .map(|group| Need::FailureGroup {
             id: group.id,
             queue: group.queue.as_str().to_owned(),
@@ -343,6 +347,9 @@ mod tests {
             [Need::Parked(2)],
             "so are those of a queue without dead ones"
         );
+        let few = FailureGroup { count: 3_411, ..group(1, Open) };
+        let both = failures(9, vec![few, group(2, Open)]);
+        assert_eq!(both.first(), Some(&need(2, false)), "the largest first");
         let many = failures(99, (1..=6).map(|number| group(number, Open)).collect());
         assert_eq!((many.len(), many.last()), (6, Some(&Need::MoreGroups)));
     }

@@ -165,6 +165,19 @@ async fn none_yet(dashboard: &Dashboard, b: &'static BulkTexts) -> Result<String
     })
 }
 
+/// Returns what can be done to these messages. There is nothing to decide if the effect of all is known.
+fn offers_of(
+    b: &'static BulkTexts,
+    filter: &[(&'static str, String)],
+    letters: &FoundLetters,
+) -> Vec<BulkOffer> {
+    let is_open =
+        letters.next.is_some() || letters.dead_letters.iter().any(|letter| letter.effect == "unknown");
+    let mut offers = offers(b, filter);
+    offers.retain(|offer| is_open || offer.name != b.bulk_decide);
+    offers
+}
+
 /// Shows a group with its messages.
 pub(super) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
@@ -193,9 +206,9 @@ pub(super) async fn show(
             id: part,
             name,
             has_more: letters.next.is_some(),
+            offers: if visitor.can_act() { offers_of(b, &filter, &letters) } else { Vec::new() },
             rows: letters.dead_letters.into_iter().map(|letter| LetterLine::new(&visitor, letter)).collect(),
             all_href: address("/dead-letters", &filter),
-            offers: if visitor.can_act() { offers(b, &filter) } else { Vec::new() },
         });
     }
     let is_parked = matches!(&parts[..], [part] if part.id == "parked");

@@ -132,6 +132,11 @@ fn next(visitor: &Visitor, answer: &DoneAnswer, message: &Message, letter: Optio
         MessageNext::AttemptEnds => t.next_attempt_ends.to_owned(),
         MessageNext::Requeue => t.next_requeue.to_owned(),
         MessageNext::Decide { .. }
+            if letter.is_some_and(|letter| letter.state == "dead" && letter.requeue_refused.is_none()) =>
+        {
+            t.next_decide_or_requeue.to_owned()
+        }
+        MessageNext::Decide { .. }
             if let (Some(every), Some(asked)) = (asked_every, letter.and_then(asked_at)) =>
         {
             let (asked, next) = (asked.to_string(), asked.plus(every).max(visitor.now).to_string());

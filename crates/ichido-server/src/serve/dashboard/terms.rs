@@ -96,8 +96,8 @@ terms! {
         "Failure group": "The dead and parked messages of one queue with the same error; numbers, ids, times and quoted text do not count. A worker updates the groups every few seconds.",
         "失敗グループ": "同じキューで同じエラーになったデッドと保留のメッセージです(数値、ID、時刻、引用部分の違いは無視)。ワーカーが数秒ごとに更新します。";
     canary, "guides/dead-letters.md",
-        "Canary": "A bulk operation that sends 1 % of the messages first, then 5 %, 25 % and the rest, each after the messages before it were sent. It halts if too many fail, so a cause that was not repaired costs little.",
-        "カナリア": "まず 1 %、次に 5 %、25 %、残りの順に、前の段階の送信を確認しながら進む一括操作です。失敗が多いと止まるので、原因が直っていなくても影響は小さく済みます。";
+        "Canary": "A bulk operation that sends 1 % of the messages first (at least one), then 5 %, 25 % and the rest, each after the messages before it were sent. It halts if too many fail, so a cause that was not repaired costs little.",
+        "カナリア": "まず 1 %(1 件以上)、次に 5 %、25 %、残りの順に、前の段階の送信を確認しながら進む一括操作です。失敗が多いと止まるので、原因が直っていなくても影響は小さく済みます。";
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ texts! {
     nodes_alive: "Nodes alive: {alive}. Sent so far: {sent}.", "稼働中のノード: {alive}。送信済み: {sent}。";
     nobody_works: "No worker is running: nothing is delivered.", "ワーカーが動いていません。配信は止まっています。";
     nobody_works_detail: "Messages are still accepted and wait. Start “ichido serve” or “ichido worker” on this store.", "メッセージの受付は続き、待機します。このストアで ichido serve か ichido worker を起動してください。";
-    parked_need: "Messages of unknown effect: {n}", "効果が不明なメッセージ: {n} 件";
+    parked_need: "Parked messages, of unknown effect: {n}", "保留中のメッセージ(効果が不明): {n} 件";
     parked_need_queue: "Queue {queue}", "キュー {queue}";
     parked_need_since: "the oldest {since}", "最も古いもの: {since}";
     parked_need_cause: "{cause}. {detail}", "{cause}。{detail}";
@@ -180,6 +180,7 @@ texts! {
     next_attempt_ends: "Next: the attempt ends, or its node is declared dead and another takes over.", "次: 試行の終了、またはノード停止時は別のノードが引き継ぎます。";
     next_decide: "Next: nothing, until a person decides. Look at the receiver, by its key.", "次: 人が判断するまで何も起こりません。受信側をキーで確認してください。";
     next_decide_later: "Next: a person decides. The call may still arrive until {when}; “not done” can be decided after that.", "次: 人の判断を待ちます。呼び出しは {when} まで届く可能性があり、「未実行」の判断はその後にできます。";
+    next_decide_or_requeue: "Next: nothing happens automatically. The settings of this queue allow a requeue: it sends the same key, so a receiver that deduplicates by key does it once. Or look at the receiver, and decide.", "次: 自動では何も起こりません。このキューの設定では再投入できます。同じキーで送るため、キーで重複を除く受信側では一度だけ実行されます。または受信側を確認して判断してください。";
     next_requeue: "Next: nothing happens automatically. Repair the cause, then requeue it.", "次: 自動では何も起こりません。原因を直してから再投入してください。";
     next_nothing: "Next: nothing. Ichido does not send it again.", "次: 何も起こりません。再送は行いません。";
     evidence: "Evidence", "根拠";
@@ -273,7 +274,7 @@ texts! {
     payload_binary: "Not text. Download it to see its bytes.", "テキストではありません。ダウンロードして確認してください。";
     response: "Response of the receiver", "受信側の応答";
     response_not_kept: "It was not kept: it is larger than the queue's keep_response.", "キューの keep_response より大きいため保存されていません。";
-    as_curl: "Send it again with curl", "curl で再送";
+    as_curl: "Repeat its request with curl", "同じリクエストを curl で送る";
     as_curl_hint: "The same key and request: Ichido replays its first response, and nothing takes effect twice.", "同じキーと内容なので最初の応答が再生され、二重の効果にはなりません。";
     since: "Since", "発生";
     can_requeue: "Can be requeued", "再投入";

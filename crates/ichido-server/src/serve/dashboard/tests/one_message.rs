@@ -115,6 +115,29 @@ async fn a_parked_message_says_whom_to_ask_and_what_a_decision_does() {
 }
 
 #[tokio::test]
+async fn a_dead_message_of_unknown_effect_says_that_its_queue_allows_a_requeue() {
+    let fixture = Fixture::new().await;
+    let queue = QueueName::parse("orders").unwrap();
+    fixture.store.queues().key_kind(&queue, "own").await.unwrap();
+    let facts = QueueFacts {
+        guarantee: Guarantee::Idempotent,
+        requeue: true,
+        max_attempts: NonZeroU32::MIN,
+        retry_horizon: Duration::from_mins(1),
+    };
+    let node = Uuid::now_v7();
+    fixture.store.nodes().heartbeat(node, "web-1").await.unwrap();
+    fixture.store.facts().publish(node, &[(queue.clone(), facts)]).await.unwrap();
+    let message = NewMessage::new(queue, "ann", IdempotencyKey::parse("order-1").unwrap(), b"{}".to_vec());
+    let message = NewMessage { max_attempts: NonZeroU32::MIN, ..message };
+    let id = fixture.store.messages().enqueue(message).await.unwrap().id();
+    fixture.attempt(Some(Effect::Unknown), ErrorCode::Broker5xx).await;
+    let page = fixture.get(&format!("/messages/{id}"), None).await;
+    assert!(page.text.contains("Not known yet"), "{}", page.text);
+    assert!(page.text.contains("The settings of this queue allow a requeue"), "{}", page.text);
+}
+
+#[tokio::test]
 async fn a_message_says_how_often_it_was_sent_again() {
     let fixture = Fixture::new().await;
     let id = fixture.enqueue("order-1", "{}").await;
