@@ -23,7 +23,7 @@ pub(crate) fn run(root: &Path, env: &[(String, String)]) -> Result<(), String> {
 /// Visits every page of the dashboard in all languages, themes, widths and states of the store, on both databases.
 pub(crate) fn soak(root: &Path) -> Result<(), String> {
     ensure_packages(root, FOLDER)?;
-    CommandLine::cargo(&["build", "--bins", "--examples"]).and_all(&usual()).run(root)?;
+    CommandLine::cargo(&["build", "--bins", "--examples"]).and_all(&usual(false)).run(root)?;
     script_line("soak:dashboard").run(root)
 }
 

@@ -22,7 +22,7 @@ use self::runner::Tests;
 use self::servers::Servers;
 use crate::command_line::CommandLine;
 use crate::fuzz_api::{self, FuzzLength};
-use crate::packages::{BEDROCK, all_but, usual};
+use crate::packages::{BEDROCK, BENCH, all_but, usual};
 use crate::tidy::arrows;
 use crate::{js, rustdoc, tools};
 
@@ -71,6 +71,7 @@ struct TimedStep {
 /// What to check in addition to the usual.
 struct Lanes {
     bedrock: bool,
+    bench: bool,
     deny: bool,
     fuzz: bool,
     /// Checks that no change triggers: they cost minutes and find little.
@@ -87,7 +88,8 @@ impl TestRun<'_> {
         println!("crates to test: {}", chosen.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
         self.format()?;
         // The same build as in the full run, so neither recompiles the other's work. Only changed crates are built.
-        let binaries = self.step("build", || build(root, &usual()))?;
+        let with_bench = changed.contains(BENCH);
+        let binaries = self.step("build", || build(root, &usual(with_bench)))?;
         let binaries: Vec<_> =
             binaries.into_iter().filter(|binary| chosen.contains(&binary.package)).collect();
         let servers = self.step("servers", || Servers::start(root))?;
@@ -104,6 +106,7 @@ impl TestRun<'_> {
         self.format()?;
         let lanes = Lanes {
             bedrock: everything || history::BEDROCK.is_due(root) || history::aws_changed(root),
+            bench: everything || history::BENCH.is_due(root),
             deny: everything || history::dependencies_changed(root),
             fuzz: everything || history::FUZZ.is_due(root),
             rest: everything,
@@ -111,7 +114,7 @@ impl TestRun<'_> {
         let binaries = std::thread::scope(|scope| {
             let tools = scope.spawn(|| self.step("tools", || tools::ensure(root)));
             let checked = scope.spawn(|| self.checked(&lanes));
-            let built = self.step("build", || build(root, &usual()));
+            let built = self.step("build", || build(root, &usual(lanes.bench)));
             both(both(joined(tools), joined(checked)), built)
         })?;
         let binaries = binaries.1;
@@ -213,13 +216,13 @@ fn documented(root: &Path) -> CommandLine {
     let us = crate::built(root).join("xtask").display().to_string();
     // Not cargo's own folder: pages built despite warnings must not count as checked.
     let pages = root.join("target/checked-pages").display().to_string();
-    let line = linted(&["test", "--doc"], &usual());
+    let line = linted(&["test", "--doc"], &usual(false));
     line.env("RUSTDOC", &us).env(rustdoc::FOLDER_VARIABLE, &pages)
 }
 
-/// Returns the arguments that select all crates, with AWS's SDK.
+/// Returns the arguments that select all crates of a usual run, with AWS's SDK.
 fn with_aws() -> Vec<String> {
-    [all_but(&[]), vec!["--features".to_owned(), "ichido-cli/bedrock".to_owned()]].concat()
+    [all_but(&[BENCH]), vec!["--features".to_owned(), "ichido-cli/bedrock".to_owned()]].concat()
 }
 
 /// Fails if the build with AWS's SDK enables other features of a crate than the usual build: all of our crates would be
@@ -232,7 +235,7 @@ fn same_features(root: &Path) -> Result<(), String> {
         let lines = printed.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
         outcome.map(|()| lines.collect::<BTreeSet<String>>()).map_err(|error| format!("{printed}\n{error}"))
     };
-    let (usual, with_aws) = (features(&usual())?, features(&with_aws())?);
+    let (usual, with_aws) = (features(&usual(false))?, features(&with_aws())?);
     let differ = usual.difference(&with_aws).filter(|package| !package.starts_with("ichido-cli "));
     let differ: Vec<&str> = differ.map(String::as_str).collect();
     if differ.is_empty() {

@@ -54,6 +54,32 @@ pub(super) const BEDROCK: Lane = Lane {
     ],
 };
 
+/// The benchmarks.
+pub(super) const BENCH: Lane = Lane {
+    files: &["bench/Cargo.toml", "bench/src/*"],
+    interfaces: &[
+        "crates/ichido-core/src/digest*",
+        "crates/ichido-core/src/fingerprint*",
+        "crates/ichido-core/src/json*",
+        "crates/ichido-core/src/key*",
+        "crates/ichido-core/src/ledger*",
+        "crates/ichido-core/src/lifecycle*",
+        "crates/ichido-core/src/retry*",
+        "crates/ichido-core/src/time*",
+        "crates/ichido-core/src/verdict*",
+        "crates/ichido-store/src/diagnostics*",
+        "crates/ichido-store/src/ledger*",
+        "crates/ichido-store/src/message*",
+        "crates/ichido-store/src/store.rs",
+        "crates/ichido-store/src/store/*",
+        "crates/ichido-store/src/testing*",
+        "crates/ichido/src/application*",
+        "crates/ichido/src/destination*",
+        "crates/ichido/src/once*",
+        "crates/ichido/src/worker*",
+    ],
+};
+
 /// The fuzz targets.
 pub(super) const FUZZ: Lane = Lane {
     files: &["fuzz/*"],
@@ -184,7 +210,7 @@ mod tests {
 
     #[test]
     fn every_path_of_a_lane_exists() {
-        for lane in [BEDROCK, FUZZ] {
+        for lane in [BEDROCK, BENCH, FUZZ] {
             for path in lane.files.iter().chain(lane.interfaces) {
                 let files = CommandLine::new("git", &["ls-files", "--", path]).answer(root());
                 // A copy without history has no list of files either; every lane is due there.
@@ -199,9 +225,11 @@ mod tests {
     #[test]
     fn a_lane_lists_every_module_that_it_uses() {
         let tree = Tree::read(root()).expect("the repository is read");
-        for (lane, folders) in
-            [(BEDROCK, &["crates/ichido-bedrock/", "bench/llm/"][..]), (FUZZ, &["fuzz/"][..])]
-        {
+        for (lane, folders) in [
+            (BEDROCK, &["crates/ichido-bedrock/", "bench/llm/"][..]),
+            (BENCH, &["bench/src/"][..]),
+            (FUZZ, &["fuzz/"][..]),
+        ] {
             for (path, text) in tree.files() {
                 if !folders.iter().any(|folder| path.starts_with(folder)) {
                     continue;
@@ -211,6 +239,7 @@ mod tests {
                     ("ichido_boundary::", "crates/ichido-boundary/src/"),
                     ("ichido_core::", "crates/ichido-core/src/"),
                     ("ichido_llm::", "crates/ichido-llm/src/"),
+                    ("ichido_store::", "crates/ichido-store/src/"),
                 ] {
                     for used in text.split(library).skip(1) {
                         let is_name = |mark: char| mark.is_ascii_lowercase() || mark == '_';

@@ -36,7 +36,7 @@ const OF_LIBRARY: [(&str, &str); 2] = [("ichido v0.1", "client"), ("ichido v0.1"
 /// Returns the features of each crate in the shipped build and in the tests' build, as `cargo tree` lists them.
 pub fn trees(root: &Path) -> Result<[String; 2], String> {
     let shipped = CommandLine::cargo(&TREE).and(&["normal", "--package", "ichido-cli"]);
-    let tested = CommandLine::cargo(&TREE).and(&["normal,dev"]).and_all(&usual());
+    let tested = CommandLine::cargo(&TREE).and(&["normal,dev"]).and_all(&usual(true));
     let answer = |line: CommandLine| line.answer(root).ok_or_else(|| format!("`{line}` failed"));
     Ok([answer(shipped)?, answer(tested)?])
 }
