@@ -27,6 +27,10 @@ pub fn ensure(root: &Path) -> Result<(), String> {
     println!("node {}", node::NODE.ensure(root)?);
     println!("npm {}", node::NPM.ensure(root)?);
     println!("chromium {}", chromium::CHROMIUM.ensure(root)?);
+    match chromium::SHELL.ensure(root) {
+        Ok(version) => println!("chromium-headless-shell {version}"),
+        Err(advice) => println!("{advice}"),
+    }
     node::ensure_packages(root, node::FOLDER)?;
     node::ensure_packages(root, node::OPENAPI_FOLDER)?;
     // Other systems do not have it, and the tests that use it are not built there.

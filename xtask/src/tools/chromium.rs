@@ -12,6 +12,14 @@ Install it with `sudo apt-get install chromium` (Debian), `sudo dnf install chro
 No window is opened.",
 };
 
+/// The same browser without windows. The tests use it where it is, because it takes little more than half of the time.
+pub(super) const SHELL: Program = Program {
+    name: "chromium-headless-shell",
+    package: "chromium-headless-shell",
+    version,
+    advice: "`chromium-headless-shell` is not on PATH; the tests use `chromium`, which takes longer.",
+};
+
 /// Returns the version in `Chromium 140.0.7339.80 built on Debian GNU/Linux 12 (bookworm)`.
 fn version(answer: &str) -> Option<&str> {
     answer.lines().find_map(|line| line.strip_prefix("Chromium "))?.split(' ').next()

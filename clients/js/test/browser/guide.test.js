@@ -91,7 +91,7 @@ test("the guide's CORS headers are sufficient", async (t) => {
 });
 
 test("the guide's service worker sends waiting entries on Background Sync, without the page", async (t) => {
-  const stage = await Stage.start(t);
+  const stage = await Stage.start(t, {}, true);
   stage.front.files.set('/worker.js', BLOCKS.get('worker'));
   const tab = await stage.tab();
   const cdp = await stage.context.newCDPSession(tab);

@@ -10,8 +10,9 @@ import { built, kill, openBrowser, started, until } from './program.js';
 export { until };
 
 export class Stage {
-  static async start(t, wanted = {}) {
+  static async start(t, wanted = {}, isWholeBrowser = false) {
     const stage = new Stage();
+    stage.isWholeBrowser = isWholeBrowser;
     stage.folder = await mkdtemp(join(tmpdir(), 'ichido-js-'));
     stage.wanted = wanted;
     stage.front = new Front();
@@ -38,7 +39,7 @@ export class Stage {
   }
 
   async startBrowser() {
-    this.program = await openBrowser(this.folder);
+    this.program = await openBrowser(this.folder, this.isWholeBrowser);
     ({ browser: this.browser, context: this.context } = this.program);
   }
 
