@@ -57,7 +57,7 @@ fn file_name(url: &Url) -> Option<String> {
 
 /// Returns a text as a title; `None` if nothing is left.
 pub(crate) fn title(text: &str) -> Option<String> {
-    Some(cut(&words(text), MAX_TITLE_CHARS)).filter(|title| !title.is_empty())
+    Some(shortened(&words(text), MAX_TITLE_CHARS)).filter(|title| !title.is_empty())
 }
 
 /// Returns the text on one line, with single blanks between words and without control characters.
@@ -76,6 +76,14 @@ pub(crate) const fn turns_direction(c: char) -> bool {
 fn lines(text: &str) -> String {
     let lines = text.lines().map(words).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a text of at most this many characters, with a mark where it was cut.
+pub(crate) fn shortened(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    format!("{}…", cut(text, chars - 1).trim_end())
 }
 
 /// Truncates a text to this many characters.

@@ -12,7 +12,7 @@ mod tokens;
 use std::fmt::Write as _;
 
 use sqlx::{ColumnIndex, Decode, FromRow, QueryBuilder, Type};
-use url::Url;
+use url::{Host, Url};
 use uuid::Uuid;
 
 use self::query::LEVELS;
@@ -210,7 +210,12 @@ fn tsvector(fields: &[(&str, &[String])]) -> String {
 /// Returns a URL as a person reads it: without its scheme, and decoded.
 fn readable(url: &str) -> String {
     let Ok(parsed) = Url::parse(url) else { return url.to_owned() };
-    let host = url::quirks::domain_to_unicode(parsed.host_str().unwrap_or_default());
+    let host = match parsed.host() {
+        Some(Host::Domain(domain)) => url::quirks::domain_to_unicode(domain),
+        // An IP address has no other form.
+        Some(address) => address.to_string(),
+        None => String::new(),
+    };
     format!("{host} {} {}", decoded(parsed.path()), decoded(parsed.query().unwrap_or_default()))
 }
 

@@ -1,6 +1,6 @@
 //! The built-in summary: sentences from the page itself, the same for the same text.
 
-use crate::reading::{cut, words};
+use crate::reading::{shortened, words};
 use crate::settings::limits::MAX_SUMMARY_CHARS;
 
 /// A shorter sentence says little: a heading, a date, a button.
@@ -30,11 +30,7 @@ pub(crate) fn extract(text: &str) -> Option<String> {
 
 /// Formats a text as a summary: on one line, truncated if too long; `None` if nothing is left.
 pub(crate) fn fitting(text: &str) -> Option<String> {
-    let text = words(text);
-    if text.chars().count() <= MAX_SUMMARY_CHARS {
-        return Some(text).filter(|text| !text.is_empty());
-    }
-    Some(format!("{}…", cut(&text, MAX_SUMMARY_CHARS - 1).trim_end()))
+    Some(shortened(&words(text), MAX_SUMMARY_CHARS)).filter(|text| !text.is_empty())
 }
 
 /// Splits a line into sentences: up to an end mark, and in scripts with blanks only before a blank, so `3.5` stays

@@ -131,6 +131,17 @@ fn nobody_turns_the_direction_of_a_title() {
     assert_eq!(page.title.as_deref(), Some("A gpj.exe b"));
 }
 
+#[test]
+fn a_title_that_was_cut_says_so() {
+    let (whole, long) = ("あ".repeat(MAX_TITLE_CHARS), "あ".repeat(MAX_TITLE_CHARS + 1));
+    assert_eq!(title(&whole), Some(whole));
+    assert_eq!(title(&long), Some("あ".repeat(MAX_TITLE_CHARS - 1) + "…"));
+    assert_eq!(
+        title(&format!("{} b", "a".repeat(MAX_TITLE_CHARS - 2))).unwrap().chars().count(),
+        MAX_TITLE_CHARS
+    );
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_within_limits(bytes in any::<Vec<u8>>(), tags in "(<[a-z]{1,6}[> ]|</[a-z]{1,6}>|[a-z ]|<!--|&){0,80}") {

@@ -2,7 +2,9 @@
 
 use uuid::Uuid;
 
+use super::readable;
 use super::tokens::{Phrase, fold, tag_word};
+use crate::canonical::canonical;
 use crate::tags::Tags;
 
 /// The fields in the order of their relevance, with the label of each in a `tsvector`. There are only four labels; the
@@ -16,12 +18,20 @@ pub(super) const LEVELS: usize = FIELDS.len() + 1;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Query {
     phrases: Vec<Phrase>,
-    tags: Vec<String>,
+    tags: Vec<TagWord>,
+}
+
+/// The word of a tag to find.
+#[derive(Debug, PartialEq, Eq)]
+struct TagWord {
+    word: String,
+    /// It may be only the beginning of a tag.
+    is_prefix: bool,
 }
 
 impl Query {
-    /// Reads what a person typed: words (or their beginnings), `"a phrase"`, `#tag`, `#"a tag"`. `None` if nothing is
-    /// left to look for.
+    /// Reads what a person typed: words (or their beginnings), addresses, `"a phrase"`, `#tag`, `#"a tag"`. `None` if
+    /// nothing is left to look for.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let folded = fold(text);
         let (mut phrases, mut tags) = (Vec::new(), Vec::new());
@@ -32,12 +42,16 @@ impl Query {
             let part = quoted.unwrap_or(after);
             let is_end = |c: char| if quoted.is_some() { c == '"' } else { c.is_whitespace() };
             let (part, after) = part.split_once(is_end).unwrap_or((part, ""));
-            if is_tag {
-                tags.extend(Tags::tag(part).map(|tag| tag_word(&tag)));
-            } else {
-                phrases.extend(Phrase::parse(part, quoted.is_none()));
-            }
             rest = after.trim_start();
+            if is_tag {
+                // The last word is still being typed.
+                let is_prefix = quoted.is_none() && rest.is_empty();
+                tags.extend(Tags::tag(part).map(|tag| TagWord { word: tag_word(&tag), is_prefix }));
+            } else if quoted.is_some() {
+                phrases.extend(Phrase::parse(part, false));
+            } else {
+                phrases.extend(Phrase::parse(address(part).as_deref().unwrap_or(part), true));
+            }
         }
         let query = Self { phrases, tags };
         Some(query).filter(|query| !query.phrases.is_empty() || !query.tags.is_empty())
@@ -58,7 +72,10 @@ impl Query {
         };
         let mut all = vec![format!("person : \"{}\"", person.simple())];
         all.extend(self.phrases.iter().map(quoted));
-        all.extend(self.tags_at(level).map(|tag| format!("tags : \"{tag}\"")));
+        let tag = |TagWord { word, is_prefix }: &TagWord| {
+            format!("tags : \"{word}\"{}", if *is_prefix { " *" } else { "" })
+        };
+        all.extend(self.tags_at(level).map(tag));
         all.join(" AND ")
     }
 
@@ -88,15 +105,29 @@ impl Query {
         };
         let mut all = vec![format!("'{}'", person.simple())];
         all.extend(self.phrases.iter().map(quoted));
-        all.extend(self.tags_at(level).map(|tag| format!("'{tag}'")));
+        let tag =
+            |TagWord { word, is_prefix }: &TagWord| format!("'{word}'{}", if *is_prefix { ":*" } else { "" });
+        all.extend(self.tags_at(level).map(tag));
         all.join(" & ")
     }
 
     /// A tag is a filter: it counts for finding, and for the order only if there is nothing else.
-    fn tags_at(&self, level: usize) -> impl Iterator<Item = &String> {
+    fn tags_at(&self, level: usize) -> impl Iterator<Item = &TagWord> {
         let counts = level == LEVELS || self.phrases.is_empty();
         self.tags.iter().filter(move |_| counts)
     }
+}
+
+/// Returns a pasted address as it is indexed: without its scheme, `www.`, port, fragment and tracking parameters. `None`
+/// if it is none.
+fn address(text: &str) -> Option<String> {
+    let has_scheme = text.starts_with("http://") || text.starts_with("https://");
+    let given = if has_scheme { text.to_owned() } else { format!("http://{text}") };
+    let shown = readable(&canonical(&given).ok()?);
+    let host = shown.split(' ').next()?;
+    // Without a scheme, only what begins with the name of a host is an address: `1/2` is none, although it could be read as one.
+    let is_host = host == "localhost" || (host.contains('.') && text.starts_with(host));
+    (has_scheme || is_host).then(|| shown.strip_prefix("www.").unwrap_or(&shown).to_owned())
 }
 
 #[cfg(test)]
@@ -115,7 +146,9 @@ mod tests {
             ("lazy  dog", "{title} : \"lazy\" * AND {title} : \"dog\" *"),
             ("\"lazy dog\" cat", "{title} : \"lazy dog\" AND {title} : \"cat\" *"),
             ("\"lazy dog", "{title} : \"lazy dog\""),
-            ("#Rust", "tags : \"#rust\""),
+            ("#Rust", "tags : \"#rust\" *"),
+            ("#\"rust\"", "tags : \"#rust\""),
+            ("#food #dr", "tags : \"#food\" AND tags : \"#dr\" *"),
             ("＃\"machine  learning\"", "tags : \"#machine_20_learning\""),
             ("#rust fox", "{title} : \"fox\" *"),
             ("東京", "{title} : \"東京\""),
@@ -130,6 +163,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pasted_address_is_read_as_it_is_indexed() {
+        for (text, expected) in [
+            ("https://example.test/", "example test"),
+            ("https://www.Example.test/A?utm_source=x&b=2#part", "example test a b 2"),
+            ("www.example.test", "example test"),
+            ("localhost:4811/articles/sourdough", "localhost articles sourdough"),
+            ("127.0.0.1:4811/missing", "127 0 0 1 missing"),
+            ("127.0.0.1", "127 0 0 1"),
+            ("https://a.example/%E6%97%A5%E8%A8%98", "a example 日記"),
+            ("https://exam", "exam"),
+            ("1/2", "1 2"),
+            ("john:3", "john 3"),
+            ("and/or", "and or"),
+            ("me@a.example", "me a example"),
+        ] {
+            let query = Query::parse(text).unwrap();
+            assert_eq!(query.phrases[0].words.join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn labels_name_the_fields_of_a_level() {
         let query = Query::parse("\"lazy dog\" fo #c++").unwrap();
         let person = Uuid::nil().simple();
@@ -137,11 +191,11 @@ mod tests {
             (1, "('lazy':A <-> 'dog':A) & ('fo':*A)"),
             (2, "('lazy':AB <-> 'dog':AB) & ('fo':*AB)"),
             (4, "('lazy' <-> 'dog') & ('fo':*)"),
-            (5, "('lazy' <-> 'dog') & ('fo':*) & '#c_2b__2b_'"),
+            (5, "('lazy' <-> 'dog') & ('fo':*) & '#c_2b__2b_':*"),
         ] {
             assert_eq!(query.tsquery(Uuid::nil(), level), format!("'{person}' & {expected}"));
         }
-        let expected = format!("'{person}' & ('lazy' & 'dog') & ('fo':*) & '#c_2b__2b_'");
+        let expected = format!("'{person}' & ('lazy' & 'dog') & ('fo':*) & '#c_2b__2b_':*");
         assert_eq!(query.all_words(Uuid::nil()), expected);
     }
 }

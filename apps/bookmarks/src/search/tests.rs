@@ -145,7 +145,10 @@ both_databases! {
             ("\"dog lazy\"", &[]),
             ("#c++", &["2"]),
             ("#旅行 queue", &["2"]),
-            ("#旅", &[]),
+            ("#旅", &["2"]),
+            ("#mach", &["5"]),
+            ("#\"mach\"", &[]),
+            ("#mach 京都", &[]),
             ("旅行", &["2"]),
             ("a.example", &["5", "4", "2", "1"]),
             ("https", &[]),
@@ -155,6 +158,29 @@ both_databases! {
         let long = "東".repeat(200);
         assert_eq!(library.numbers(&long).await, [""; 0]);
         assert_eq!(library.numbers(&"a ".repeat(100)).await, ["2", "5", "4", "1"]);
+    }
+
+    #[test]
+    async fn a_pasted_address_finds_its_bookmark(library: Library) {
+        library.add(library.person, &[
+            ["", "", "https://example.test/1", "", ""],
+            ["", "", "http://localhost:4811/articles/2", "", ""],
+            ["", "", "http://127.0.0.1:4811/missing/3", "", ""],
+            ["", "", "https://www.example.test/blog?page=2&part=/4", "", ""],
+        ]).await;
+        for (query, expected) in [
+            ("https://example.test/", &["4", "1"][..]),
+            ("http://www.example.test", &["4", "1"]),
+            ("https://example.test/1?utm_source=mail#top", &["1"]),
+            ("localhost:4811/articles/2", &["2"]),
+            ("http://localhost:4811/", &["2"]),
+            ("127.0.0.1:4811/missing", &["3"]),
+            ("127.0.0.1", &["3"]),
+            ("https://www.example.test/blog?page=2", &["4"]),
+            ("https://other.test/1", &[]),
+        ] {
+            assert_eq!(library.numbers(query).await, expected, "{query}");
+        }
     }
 
     #[test]
