@@ -8,13 +8,14 @@ mod args;
 mod document;
 mod targets;
 
+use std::fs::OpenOptions;
 use std::path::Path;
 
 use ichido_http::clock;
 use ichido_http::signals::Signals;
 use ichido_probe::{
-    Baseline, ProbeRule, Report, RulePlan, Secrets, Target, announcement, junit, plan, planned, rules_for,
-    run_name, sarif,
+    Baseline, ProbeRule, Report, RulePlan, Secrets, Target, announcement, control, junit, plan, planned,
+    rules_for, run_name, sarif,
 };
 use serde_json::json;
 
@@ -30,6 +31,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let random: [u8; 4] = std::array::from_fn(|_| fastrand::u8(..));
     if args.dry_run {
         return dry_run(&targets, random, args.json);
+    }
+    for (flag, file) in [("--junit", &args.junit), ("--sarif", &args.sarif)] {
+        file.as_deref().map_or(Ok(()), check_writable).map_err(|why| Exit::invalid(flag, why))?;
     }
     let mut agreed = Vec::new();
     for target in &targets {
@@ -72,7 +76,9 @@ fn incomplete(reports: &[Report], left: &[&Target]) -> Option<Exit> {
     let unchecked: Vec<_> = reports.iter().filter_map(|report| report.unchecked.as_ref()).collect();
     let is_stopped = unchecked.iter().any(|unchecked| unchecked.is_stopped);
     let mut why: Vec<String> = unchecked.iter().map(ToString::to_string).collect();
-    why.extend(left.iter().map(|target| format!("{} {} was not tested", target.method, target.path)));
+    // A query may hold a credential.
+    let path = |target: &Target| target.path.split('?').next().unwrap_or_default().to_owned();
+    why.extend(left.iter().map(|target| format!("{} {} was not tested", target.method, path(target))));
     let why = why.join("; ");
     match () {
         () if why.is_empty() => None,
@@ -81,6 +87,9 @@ fn incomplete(reports: &[Report], left: &[&Target]) -> Option<Exit> {
     }
 }
 
+/// What is sent before the requests of the rules.
+const FIRST: &str = "The request as it is; again under another key where effects are missing";
+
 /// Shows what a run would send.
 fn dry_run(targets: &[Target], random: [u8; 4], is_json: bool) -> Result<(), Exit> {
     let run = run_name(random);
@@ -88,6 +97,14 @@ fn dry_run(targets: &[Target], random: [u8; 4], is_json: bool) -> Result<(), Exi
     let mut all = Vec::new();
     for target in targets {
         let secrets = Secrets::of(target);
+        let first = control(target, &run, clock::now());
+        total += first.requests();
+        let text = planned(target, &secrets, &first);
+        if is_json {
+            all.push(json!({ "rule": null, "title": FIRST, "would_send": text }));
+        } else {
+            out::print(&format!("## {FIRST}\n{text}\n"))?;
+        }
         for rule in rules_for(target) {
             let planned_rule = plan(rule, target, &run, clock::now());
             total += planned_rule.as_ref().map_or(0, RulePlan::requests);
@@ -132,11 +149,27 @@ fn show(reports: &mut [Report], baseline: &Baseline, args: &Args) -> Result<(), 
     match (errors, seen) {
         // An incomplete run says itself why.
         (0, 0) if reports.iter().all(|report| report.unchecked.is_none()) => {
-            Err(Exit::Failed("nothing was tested; the evidence says why".to_owned()))
+            let why: Vec<&str> = reports.iter().filter_map(|report| report.not_tested.as_deref()).collect();
+            let why = if why.is_empty() { "the evidence says why".to_owned() } else { why.join("; ") };
+            Err(Exit::Failed(format!("nothing was tested: {why}")))
         }
         (0, _) => Ok(()),
         _ => Err(Exit::Findings),
     }
+}
+
+/// Fails if a file cannot be written; leaves it as it was.
+fn check_writable(file: &Path) -> Result<(), String> {
+    let is_there = file.exists();
+    let opened = OpenOptions::new().append(true).create(true).open(file);
+    opened.map_err(|error| {
+        format!("cannot write {}: {error}; check that its folder exists and is yours", file.display())
+    })?;
+    if !is_there {
+        // It is written at the end.
+        _ = std::fs::remove_file(file);
+    }
+    Ok(())
 }
 
 fn save(file: &Path, text: &str) -> Result<(), Exit> {

@@ -6,10 +6,14 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use ichido_core::text::bounded;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::target::{Command, Target};
+
+/// How much of a failed command's first line of errors is shown.
+const MAX_STDERR_CHARS: usize = 200;
 
 /// The commands of a target.
 #[derive(Debug)]
@@ -74,7 +78,11 @@ async fn execute(flag: &'static str, line: String, marker: String, time: Duratio
         output.map_err(|_| format!("the command of --{flag} did not end within {} s", time.as_secs()))?;
     let output = output.map_err(|error| format!("the command of --{flag} did not start: {error}"))?;
     if !output.status.success() {
-        return Err(format!("the command of --{flag} failed: {}", output.status));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let said =
+            if said.is_empty() { String::new() } else { format!(": {}", bounded(said, MAX_STDERR_CHARS)) };
+        return Err(format!("the command of --{flag} failed: {}{said}", output.status));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -99,6 +107,13 @@ mod tests {
         commands.run("outage", "true", "m").await.unwrap();
         commands.run("recover", "true", "m").await.unwrap();
         assert_eq!(commands.finish("m").await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_failed_command_shows_its_first_line_of_errors() {
+        let line = "echo >&2; echo 'no such unit: api' >&2; echo more >&2; exit 5";
+        let error = commands("true").run("crash", line, "m").await.unwrap_err();
+        assert_eq!(error, "the command of --crash failed: exit status: 5: no such unit: api");
     }
 
     #[tokio::test]

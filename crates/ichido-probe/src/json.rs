@@ -130,10 +130,14 @@ pub(crate) fn telling_values(body: &[u8]) -> Vec<String> {
 
 /// Returns the texts and numbers of a JSON document that are not links.
 pub(crate) fn values_without_links(body: &[u8]) -> Vec<String> {
-    let is_link = |text: &str| text.starts_with('/') || text.contains("://");
     let mut found = leaves(body);
     found.retain(|text| !is_link(text));
     found
+}
+
+/// Whether a text is a link.
+pub(crate) fn is_link(text: &str) -> bool {
+    text.starts_with('/') || text.contains("://")
 }
 
 /// Returns the texts and numbers of a JSON document.

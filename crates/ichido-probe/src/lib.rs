@@ -37,7 +37,7 @@ pub use kit::run_name;
 pub use openapi::{MAX_BYTES as MAX_OPENAPI_BYTES, OpenApiError, OpenApiOperation, operations};
 pub use report::{Report, RuleFinding, Totals, junit, sarif};
 pub use rules::{ProbeRule, RulePlan, Subject, plan, rules, rules_for};
-pub use run::{Bounds, RunError, run, run_until};
+pub use run::{Bounds, RunError, control, run, run_until};
 pub use secrets::Secrets;
 pub use seen::Verdict;
 pub use target::{Command, Condition, Counter, OWN_HEADERS, Target, WebhookTarget};

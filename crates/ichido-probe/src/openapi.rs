@@ -2,12 +2,15 @@
 
 mod body;
 
+use ichido_core::text::bounded;
 use serde_json::Value;
 
 /// The largest document that is read.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The longest chain of references that is followed.
 const MAX_REFERENCES: usize = 16;
+/// How much of a reference is shown.
+const MAX_REFERENCE_CHARS: usize = 80;
 const METHODS: [&str; 4] = ["post", "put", "patch", "delete"];
 
 /// An operation that changes something.
@@ -44,6 +47,14 @@ pub fn operations(text: &str) -> Result<Vec<OpenApiOperation>, OpenApiError> {
     let paths = document["paths"].as_object().ok_or_else(|| OpenApiError("has no paths".to_owned()))?;
     let mut found = Vec::new();
     for (path, item) in paths {
+        let item = match resolved(&document, item) {
+            Ok(item) => item,
+            Err(why) => {
+                let (method, path, skipped) = ("ANY".to_owned(), path.to_owned(), Some(why));
+                found.push(OpenApiOperation { method, server: None, path, body: String::new(), skipped });
+                continue;
+            }
+        };
         for method in METHODS {
             if let Some(operation) = item.get(method) {
                 found.push(read(&document, path, item, method, operation));
@@ -54,22 +65,41 @@ pub fn operations(text: &str) -> Result<Vec<OpenApiOperation>, OpenApiError> {
 }
 
 fn read(document: &Value, path: &str, item: &Value, method: &str, operation: &Value) -> OpenApiOperation {
-    let body = body::built(document, resolved(document, &operation["requestBody"]));
     let server = server(&[operation, item, document]);
-    let skipped = if path.contains('{') {
-        Some("its path has parameters; probe it with a URL".to_owned())
-    } else if let Some(name) = needed_query(document, &[operation, item]) {
-        Some(format!("it needs the query parameter \"{name}\"; probe it with a URL"))
-    } else {
-        server.as_ref().err().or(body.as_ref().err()).cloned()
-    };
+    let body = check(document, path, &[operation, item]).and_then(|()| {
+        let body = resolved(document, &operation["requestBody"])?;
+        body::built(document, body)
+    });
     OpenApiOperation {
         method: method.to_ascii_uppercase(),
+        skipped: body.as_ref().err().or(server.as_ref().err()).cloned(),
         server: server.unwrap_or_default(),
         path: path.to_owned(),
         body: body.unwrap_or_default(),
-        skipped,
     }
+}
+
+/// Says why an operation cannot be tested, whatever its body.
+fn check(document: &Value, path: &str, nested: &[&Value]) -> Result<(), String> {
+    // Anything else could end the request line, or become a part of the host.
+    if !path.starts_with('/') || !is_plain(path) {
+        return Err("its path does not begin with /, or holds more than visible ASCII".to_owned());
+    }
+    if document.get("swagger").is_some() {
+        return Err("the document is Swagger 2.0; convert it to OpenAPI 3, or probe it with a URL".to_owned());
+    }
+    if path.contains('{') {
+        return Err("its path has parameters; probe it with a URL".to_owned());
+    }
+    match needed_query(document, nested)? {
+        Some(name) => Err(format!("it needs the query parameter \"{name}\"; probe it with a URL")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a text can be a part of a URL.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
 }
 
 /// Returns the URL of the first server, of the closest object that lists servers, with the defaults of its variables.
@@ -86,26 +116,34 @@ fn server(nested: &[&Value]) -> Result<Option<String>, String> {
     if url.contains('{') {
         return Err(format!("its server, {url}, has a variable that the document does not define"));
     }
+    if !is_plain(&url) {
+        return Err("its server's URL holds more than visible ASCII".to_owned());
+    }
     Ok(Some(url))
 }
 
 /// Returns the name of a query parameter without which the operation is refused.
-fn needed_query<'a>(document: &'a Value, nested: &[&'a Value]) -> Option<&'a str> {
+fn needed_query<'a>(document: &'a Value, nested: &[&'a Value]) -> Result<Option<&'a str>, String> {
     let all = nested.iter().filter_map(|object| object["parameters"].as_array()).flatten();
-    let mut needed = all
-        .map(|parameter| resolved(document, parameter))
-        .filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
-    needed.next().and_then(|parameter| parameter["name"].as_str())
+    let all: Vec<_> = all.map(|parameter| resolved(document, parameter)).collect::<Result<_, _>>()?;
+    let mut needed = all.iter().filter(|one| one["in"] == "query" && one["required"] == true);
+    Ok(needed.next().and_then(|parameter| parameter["name"].as_str()))
 }
 
 /// Follows a reference inside the document.
-fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> Result<&'a Value, String> {
     let mut value = value;
     for _ in 0..MAX_REFERENCES {
-        let Some(pointer) = value["$ref"].as_str().and_then(|text| text.strip_prefix('#')) else { break };
-        value = document.pointer(pointer).unwrap_or(&Value::Null);
+        let Some(reference) = value["$ref"].as_str() else { return Ok(value) };
+        let shown = bounded(reference, MAX_REFERENCE_CHARS);
+        let pointer = reference.strip_prefix('#').ok_or_else(|| {
+            format!("its $ref \"{shown}\" is outside the document; bundle the document into one file")
+        })?;
+        let missing =
+            || format!("its $ref \"{shown}\" is not in the document; add it, or probe it with a URL");
+        value = document.pointer(pointer).ok_or_else(missing)?;
     }
-    value
+    Err("a $ref leads back to itself or through too many others; probe it with a URL".to_owned())
 }
 
 #[cfg(test)]

@@ -24,8 +24,12 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How often a request is sent again because there was no response.
 const MAX_SILENT: usize = 1;
 
-/// Why a run ends early.
-const BOUND: &str = "the bound of the run was reached; raise --max-requests or --max-time";
+/// Requests of a run that got no outcome.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    silent: AtomicUsize,
+    busy: AtomicUsize,
+}
 
 /// Sends requests within the bounds of a run.
 #[derive(Clone)]
@@ -35,6 +39,7 @@ pub(crate) struct PatientSender {
     pub(crate) sent: Arc<AtomicUsize>,
     pub(crate) max_requests: usize,
     pub(crate) deadline: Instant,
+    pub(crate) lost: Arc<Lost>,
     /// Whether the target may just be starting again.
     pub(crate) may_restart: bool,
 }
@@ -45,9 +50,20 @@ pub(crate) type Outcome = (Received, Vec<Option<u16>>);
 impl PatientSender {
     /// Whether this many requests may still be sent; says why not.
     pub(crate) fn check_bound(&self, requests: usize) -> Result<(), String> {
-        let is_reached = self.max_requests < self.sent.load(Ordering::Relaxed) + requests
-            || self.deadline <= Instant::now();
-        if is_reached { Err(BOUND.to_owned()) } else { Ok(()) }
+        let is_late = self.deadline <= Instant::now();
+        if !is_late && self.sent.load(Ordering::Relaxed) + requests <= self.max_requests {
+            return Ok(());
+        }
+        let lost = [(&self.lost.silent, "got no response"), (&self.lost.busy, "got 429 or 503")];
+        let lost = lost.map(|(count, what)| (count.load(Ordering::Relaxed), what));
+        let lost = lost.iter().filter(|(count, _)| is_late && 0 < *count);
+        let lost: Vec<String> = lost.map(|(count, what)| format!("{count} {what}")).collect();
+        let why = if lost.is_empty() {
+            String::new()
+        } else {
+            format!(": of its requests, {}", lost.join(" and "))
+        };
+        Err(format!("the bound of the run was reached{why}; raise --max-requests or --max-time"))
     }
 
     /// Sends a request until its patience ends.
@@ -57,6 +73,15 @@ impl PatientSender {
             self.check_bound(1)?;
             self.sent.fetch_add(1, Ordering::Relaxed);
             let received = self.sender.send(request, self.may_restart).await;
+            match &received {
+                Received::Response(response) if response.is_busy() => {
+                    _ = self.lost.busy.fetch_add(1, Ordering::Relaxed);
+                }
+                Received::Response(_) | Received::Cut => (),
+                Received::Closed(_) | Received::Nothing(_) | Received::NotConnected(_) => {
+                    _ = self.lost.silent.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             let Some(wait) = self.wait(request.patience, &received, &earlier) else {
                 return Ok((received, earlier));
             };

@@ -41,6 +41,8 @@ pub struct Report {
     pub findings: Vec<RuleFinding>,
     /// What was not checked; `None` if the run is complete.
     pub unchecked: Option<Unchecked>,
+    /// Why no rule was tested: the first request was not accepted, or the counter does not see it.
+    pub not_tested: Option<String>,
     /// The profile that was expected.
     pub profile: Profile,
     /// The target's method.
@@ -119,6 +121,9 @@ impl Report {
 
     /// Formats the findings for a person: a table, then what to do about each broken rule, then a summary.
     pub fn people(&self, view: &View) -> String {
+        if let Some(why) = &self.not_tested {
+            return format!("nothing was tested: {}\n\n{}", visible(why), self.summary());
+        }
         let rows = self.findings.iter().map(|finding| {
             [finding.rule.id, finding.word(), finding.rule.title, finding.verdict.why()].map(str::to_owned)
         });
@@ -185,6 +190,7 @@ impl Report {
             "accepted": totals.accepted,
             "unverified": totals.unverified,
             "not_applicable": totals.not_applicable,
+            "not_tested": self.not_tested,
             "incomplete": self.unchecked.as_ref().map(ToString::to_string),
             "findings": self.findings.iter().map(|finding| json!({
                 "rule": finding.rule.id,
@@ -309,6 +315,7 @@ mod tests {
                 of("ICH-P19", Verdict::Unverified("no counter".to_owned())),
             ],
             unchecked: None,
+            not_tested: None,
             profile: Profile::Ichido,
             method: "POST".to_owned(),
             url: "http://127.0.0.1:1/v1/orders".to_owned(),

@@ -1,5 +1,7 @@
 //! Takes the steps of the rules, within bounds, and records what came back.
 
+mod control;
+
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::commands::Commands;
 use crate::exchange::{EffectCount, Exchange, ProbeRequest, Received, Step};
-use crate::kit::{self, Kit};
+use crate::kit;
 use crate::patience::PatientSender;
 use crate::report::{Report, RuleFinding};
 use crate::rules::{ProbeRule, RulePlan, judge, plan, rules_for};
@@ -22,6 +24,8 @@ use crate::sender::ProbeSender;
 use crate::target::{Counter, Target};
 use crate::transcript::transcript;
 use crate::unchecked::Unchecked;
+use control::Later;
+pub use control::control;
 
 /// How long after a slow request the next step is taken, so that the slow one is in flight.
 const IN_FLIGHT_BY_THEN: Duration = Duration::from_millis(300);
@@ -72,21 +76,26 @@ struct Taken {
     effects: EffectCount,
     /// Whether the steps did not come to their end.
     is_unchecked: bool,
+    /// The count before the steps, if they came to their end and their effects were counted.
+    before: Option<u64>,
 }
 
 impl Taken {
     const fn judged(verdict: Verdict, effects: EffectCount) -> Self {
-        Self { verdict, effects, is_unchecked: false }
+        Self { verdict, effects, is_unchecked: false, before: None }
     }
 
     const fn unchecked(why: String) -> Self {
-        Self { verdict: Verdict::Unverified(why), effects: EffectCount::NotCounted, is_unchecked: true }
+        let verdict = Verdict::Unverified(why);
+        Self { verdict, effects: EffectCount::NotCounted, is_unchecked: true, before: None }
     }
 }
 
 /// A run against one target.
 struct Run<'a> {
     target: &'a Target,
+    name: String,
+    now: Timestamp,
     secrets: Secrets,
     sender: PatientSender,
     bounds: Bounds,
@@ -94,6 +103,19 @@ struct Run<'a> {
     commands: Commands,
     /// Whether the rule's steps ran a command, so the target may be away.
     ran_command: bool,
+    /// How many controls of its own it has sent.
+    controls: usize,
+    /// The count after the last of them.
+    counted: Option<u64>,
+    /// Whether the counter does not see an accepted request.
+    is_blind: bool,
+}
+
+/// What a run found.
+struct Findings {
+    all: Vec<RuleFinding>,
+    unchecked: Option<Unchecked>,
+    not_tested: Option<String>,
 }
 
 /// Tests a target, one rule after the other.
@@ -135,26 +157,33 @@ pub async fn run_until(
         sent: Arc::default(),
         max_requests: bounds.max_requests,
         deadline: Instant::now() + bounds.max_duration,
+        lost: Arc::default(),
         may_restart: false,
     };
     let mut run = Run {
         target,
+        name,
+        now: now(),
         secrets: Secrets::of(target),
         sender,
         bounds,
         marker: String::new(),
         commands: Commands::new(target, bounds.timeout),
         ran_command: false,
+        controls: 0,
+        counted: None,
+        is_blind: false,
     };
-    run.check_counter(&name, now()).await.map_err(|why| RunError(run.secrets.redacted(&why)))?;
-    let (findings, unchecked) = run.rules(&name, now, &mut progress, stop).await;
+    run.check_counter().await.map_err(|why| RunError(run.secrets.redacted(&why)))?;
+    let Findings { all, unchecked, not_tested } = run.rules(now, &mut progress, stop).await;
     Ok(Report {
-        findings,
+        findings: all,
         unchecked,
+        not_tested,
         profile: target.profile,
         method: target.method.clone(),
         url: shown(target),
-        run: name,
+        run: run.name,
         is_http2,
         requests: run.sender.sent.load(Ordering::Relaxed),
     })
@@ -167,10 +196,10 @@ fn shown(target: &Target) -> String {
 
 impl Run<'_> {
     /// Counts the effects of nothing, so a wrong counter is found before anything is sent.
-    async fn check_counter(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
-        let kit = Kit::new(self.target, "counter", name, now);
-        self.marker = kit.marker();
-        match self.count(kit.count().as_ref()).await {
+    async fn check_counter(&mut self) -> Result<(), String> {
+        let planned = control(self.target, &self.name, self.now);
+        self.marker = planned.marker;
+        match self.count(planned.count.as_ref()).await {
             None | Some(Ok(_)) => Ok(()),
             Some(Err(why)) => {
                 Err(format!("the counter failed, so nothing was sent: {why}; check --count and --at"))
@@ -178,18 +207,30 @@ impl Run<'_> {
         }
     }
 
-    /// Takes all rules, and returns what was not checked.
+    /// Takes all rules, if the target can be tested, and returns what was not checked.
     async fn rules(
         &mut self,
-        name: &str,
         now: impl Fn() -> Timestamp,
         progress: &mut impl FnMut(&'static ProbeRule),
         stop: impl Future<Output = ()>,
-    ) -> (Vec<RuleFinding>, Option<Unchecked>) {
+    ) -> Findings {
         let mut stop = pin!(stop);
-        let (mut findings, mut unchecked) = (Vec::new(), Unchecked::default());
+        let (mut findings, mut unchecked, mut later) = (Vec::new(), Unchecked::default(), Vec::new());
+        let untestable = tokio::select! {
+            untestable = self.try_target() => untestable,
+            () = &mut stop => {
+                unchecked.is_stopped = true;
+                None
+            }
+        };
+        if let Some(verdict) = untestable {
+            let none = |rule| RuleFinding::new(rule, verdict.clone(), Vec::new(), EffectCount::NotCounted);
+            let all = rules_for(self.target).map(none).collect();
+            return Findings { all, unchecked: None, not_tested: Some(verdict.why().to_owned()) };
+        }
         for rule in rules_for(self.target) {
-            let planned = match plan(rule, self.target, name, now()) {
+            self.now = now();
+            let planned = match plan(rule, self.target, &self.name, self.now) {
                 Ok(planned) => planned,
                 Err(verdict) => {
                     findings.push(RuleFinding::new(rule, verdict, Vec::new(), EffectCount::NotCounted));
@@ -224,10 +265,31 @@ impl Run<'_> {
             if let Err(why) = restarted {
                 unchecked.target_is_away = Some(why);
             }
+            let before = taken.before;
             findings.push(self.finding(rule, &planned, taken, exchanges));
+            later.extend(before.map(|before| Later { planned, index: findings.len() - 1, before }));
+        }
+        if self.is_blind {
+            self.doubt_all(&mut findings);
+        } else if unchecked.ends_run().is_none() {
+            // A stopped one is not delayed: its rules are not checked.
+            tokio::select! {
+                () = self.count_later(later, &mut findings) => (),
+                () = &mut stop => (),
+            }
         }
         let is_complete = unchecked.rules.is_empty() && unchecked.target_is_away.is_none();
-        (findings, (!is_complete).then_some(unchecked))
+        Findings { all: findings, unchecked: (!is_complete).then_some(unchecked), not_tested: None }
+    }
+
+    /// Takes back what was concluded from a counter that turned out to see nothing.
+    fn doubt_all(&self, findings: &mut [RuleFinding]) {
+        for finding in findings.iter_mut().filter(|finding| finding.rule.counts_effects) {
+            if let Verdict::Pass(why) = &finding.verdict {
+                finding.verdict =
+                    Verdict::Unverified(format!("{why}; the counter failed: it {}", self.blindness()));
+            }
+        }
     }
 
     /// Makes sure that the target runs again after a rule that may have stopped it.
@@ -264,7 +326,11 @@ impl Run<'_> {
         }
         self.marker.clone_from(&planned.marker);
         self.sender.may_restart = false;
-        let before = self.count(planned.count.as_ref()).await;
+        let before = if self.is_blind {
+            Some(Err(format!("it {}", self.blindness())))
+        } else {
+            self.count(planned.count.as_ref()).await
+        };
         let taken = self.steps(planned.steps.clone(), exchanges).await;
         let mut earlier = None;
         for counts in 1.. {
@@ -287,8 +353,14 @@ impl Run<'_> {
                 Doubt::Excess if !is_stable => {
                     return Taken::judged(Verdict::Unverified(MOVING_COUNTER.to_owned()), effects);
                 }
-                Doubt::None | Doubt::Missing | Doubt::Excess => {
+                Doubt::Missing if matches!(verdict, Verdict::Fail(_)) && !self.still_counts().await => {
+                    let effects = EffectCount::Failed(format!("it {}", self.blindness()));
+                    let (verdict, _) = judge(rule, self.target.profile, exchanges, &effects);
                     return Taken::judged(verdict, effects);
+                }
+                Doubt::None | Doubt::Missing | Doubt::Excess => {
+                    let before = before.and_then(Result::ok).filter(|_| rule.counts_effects);
+                    return Taken { before, ..Taken::judged(verdict, effects) };
                 }
             }
             earlier = Some(effects);
@@ -380,7 +452,43 @@ fn number(body: &[u8], pointer: &str) -> Result<u64, String> {
     match value.pointer(pointer) {
         Some(Value::Number(number)) => number.as_u64().ok_or_else(|| format!("{number} is not a count")),
         Some(Value::Array(all)) => u64::try_from(all.len()).map_err(|error| error.to_string()),
-        Some(_) => Err(format!("--at {pointer} points to neither a number nor a list")),
-        None => Err(format!("--at {pointer} points to nothing in its response")),
+        Some(found) if pointer.is_empty() => Err(format!("the response is {}", described(found, ""))),
+        Some(found) => Err(format!("--at {pointer} points to {}", described(found, pointer))),
+        None => Err(format!(
+            "--at {pointer} points to nothing in its response, which is {}",
+            described(&value, "")
+        )),
+    }
+}
+
+/// Says what is at a pointer instead of a number or a list, and where one may be.
+fn described(value: &Value, pointer: &str) -> String {
+    let Value::Object(members) = value else { return "neither a number nor a list".to_owned() };
+    let names: Vec<&str> = members.keys().map(String::as_str).collect();
+    let names = bounded(&names.join(", "), MAX_PRINTED_CHARS);
+    let countable = members.iter().find(|(_, value)| value.is_array() || value.is_u64());
+    let hint = countable.map_or_else(String::new, |(name, _)| {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        format!("; try --at {}", bounded(&format!("{pointer}/{name}"), MAX_PRINTED_CHARS))
+    });
+    if names.is_empty() { "an empty object".to_owned() } else { format!("an object with: {names}{hint}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_to_no_count_names_one() {
+        for (body, pointer, expected) in [
+            (r#"{"orders":[]}"#, "", "the response is an object with: orders; try --at /orders"),
+            (r#"{"d":{"a":"x","n":2}}"#, "/d", "--at /d points to an object with: a, n; try --at /d/n"),
+            (r#"{"n":2}"#, "/m", "which is an object with: n; try --at /n"),
+            (r#""x""#, "", "the response is neither a number nor a list"),
+        ] {
+            let error = number(body.as_bytes(), pointer).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(number(b"[1,2]", ""), Ok(2));
     }
 }

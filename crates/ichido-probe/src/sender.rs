@@ -24,6 +24,8 @@ use crate::wire::{ResponseParser, request_bytes};
 const READ_BY_THEN: Duration = Duration::from_millis(50);
 /// How long a response head may take from its first byte on.
 const MAX_HEAD_TIME: Duration = Duration::from_secs(5);
+/// What rustls says of a response that is not TLS.
+const NOT_TLS: &str = "InvalidContentType";
 /// How much of a response is read at once.
 const READ_BYTES: usize = 16 * 1024;
 
@@ -90,6 +92,9 @@ impl ProbeSender {
         loop {
             match self.connect().await {
                 Ok(_) => return Ok(()),
+                Err(why) if why.contains(NOT_TLS) => {
+                    return Err(format!("{why}; the API may speak plain HTTP; try http://"));
+                }
                 Err(_) if Instant::now() + READ_BY_THEN < deadline => sleep(READ_BY_THEN).await,
                 Err(why) => return Err(format!("{why}; is the API running?")),
             }

@@ -175,7 +175,11 @@ impl<'a> Script<'a> {
 
     /// Returns bytes as one word of a shell, with variables for credentials.
     fn word(&mut self, bytes: &[u8], is_sent: bool) -> String {
-        let pieces = self.secrets.pieces(bytes, is_sent);
+        let secrets = self.secrets;
+        self.joined(secrets.pieces(bytes, is_sent))
+    }
+
+    fn joined(&mut self, pieces: Vec<Piece<'_>>) -> String {
         if pieces.is_empty() {
             return "''".to_owned();
         }
@@ -199,7 +203,9 @@ impl<'a> Script<'a> {
             return ": # curl cannot do this".to_owned();
         }
         let url = format!("{}{}", self.origin, request.target);
-        let mut line = format!("curl -sS -i -X {} {}", request.method, self.word(url.as_bytes(), false));
+        let secrets = self.secrets;
+        let url = self.joined(secrets.url_pieces(url.as_bytes()));
+        let mut line = format!("curl -sS -i -X {} {url}", request.method);
         if request.target.contains(['{', '[', '}', ']']) {
             line.push_str(" -g");
         }
@@ -212,9 +218,8 @@ impl<'a> Script<'a> {
                 // curl sends an empty field only like this.
                 format!("-H {}", quoted(format!("{name};").as_bytes()))
             } else {
-                let is_sent = crate::secrets::is_credential(name) || self.is_identity(name);
                 let start = quoted(format!("{name}: ").as_bytes());
-                format!("-H {}", joined(&start, &self.word(value, is_sent)))
+                format!("-H {}", joined(&start, &self.word(value, true)))
             });
         }
         let has_body = !request.body.is_empty() || request.method != "GET";
@@ -249,12 +254,6 @@ impl<'a> Script<'a> {
             line.push_str(" | head -c 1");
         }
         line
-    }
-
-    /// Whether the header says who sends the request.
-    fn is_identity(&self, name: &str) -> bool {
-        let identities = self.target.second_identity.iter().chain(&self.target.fresh_credential);
-        identities.into_iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
     }
 }
 
@@ -409,7 +408,7 @@ mod tests {
         let exchanges = [answered(&request), answered(&request)];
         let secrets = Secrets::of(&target);
         let text = transcript(&target, &secrets, &plan(steps), &exchanges, &EffectCount::Counted(2));
-        let expected = r#": "${PROBE_AUTHORIZATION:?set it to the credential of the header Authorization}"
+        let expected = r#": "${PROBE_AUTHORIZATION:?set it to the value of the header Authorization, without its scheme}"
 : "${PROBE_COUNT_COMMAND:?set it to the command of --count-command}"
 export PROBE_MARKER='probe-1'
 # 1. the first request (2 at once), whose last bytes the probe releases together

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ichido_core::settings::ConfigErrors;
+use ichido_core::text::visible;
 use ichido_probe::{MAX_OPENAPI_BYTES, OpenApiOperation, Target, operations};
 
 use super::targets::read;
@@ -44,7 +45,8 @@ impl Document {
             let elsewhere = origin.filter(|origin| !is_passed && *origin != api.origin());
             let elsewhere = elsewhere.map(|origin| format!("it is at {origin}; pass that URL"));
             if let Some(why) = one.skipped.or(elsewhere) {
-                out::eprint(&format!("ichido probe: {} {} is skipped: {why}\n", one.method, one.path));
+                let what = visible(&format!("{} {} is skipped: {why}", one.method, one.path));
+                out::eprint(&format!("ichido probe: {what}\n"));
                 continue;
             }
             let path = format!("{base}{}", one.path);

@@ -42,7 +42,16 @@ pub(super) fn resolve(args: &Args) -> Result<Resolved<impl Fn(&Target) -> Bounds
     });
     let profile = faults.check("--profile", profile);
     let times = [("--max-time", &args.max_time), ("--timeout", &args.timeout)];
-    let times = times.map(|(flag, text)| faults.check(flag, duration::parse(text)));
+    let times = times.map(|(flag, text)| {
+        let time = faults.check(flag, duration::parse(text));
+        if time.is_some_and(|time| time.is_zero()) {
+            faults.add(flag, "must be more than 0; write it like 15s");
+        }
+        time
+    });
+    if args.max_requests == 0 {
+        faults.add("--max-requests", "must be at least 1");
+    }
     let baseline = args.baseline.as_deref().and_then(|file| baseline(file, &mut faults)).unwrap_or_default();
     let document = args.openapi.as_deref().and_then(|file| Document::read(file, &mut faults));
     let operation = operation(args, document.as_ref(), &mut faults);

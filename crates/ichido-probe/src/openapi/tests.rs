@@ -40,7 +40,14 @@ fn state_changing_operations_get_a_body_of_their_schema() {
 fn a_schema_that_contains_itself_ends() {
     let document = json!({ "paths": { "/a": { "post": { "requestBody": { "content": { "application/json": { "schema": { "$ref": "#/s" } } } } } } },
         "s": { "type": "object", "required": ["s"], "properties": { "s": { "$ref": "#/s" } } } });
-    assert_eq!(operations(&document.to_string()).unwrap()[0].skipped, None);
+    let why = "the schema is recursive or too large; pass --body";
+    assert_eq!(only(&document).skipped.as_deref(), Some(why));
+    let mut optional = document;
+    optional["s"]["required"] = json!([]);
+    optional["s"]["properties"]["n"] = json!({ "type": "integer" });
+    optional["s"]["properties"]["all"] = json!({ "type": "array", "items": { "$ref": "#/s" } });
+    let body: Value = serde_json::from_str(&only(&optional).body).unwrap();
+    assert_eq!(body, json!({ "all": [], "n": 1 }), "what need not be sent is left out");
     assert!(operations("a: 1").unwrap_err().to_string().contains("convert YAML"));
 }
 
@@ -109,4 +116,55 @@ fn an_operation_that_needs_a_query_parameter_is_skipped() {
     assert!(only(&document).skipped.is_some_and(|why| why.contains("\"tenant\"")));
     document["p"]["required"] = json!(false);
     assert_eq!(only(&document).skipped, None);
+}
+
+#[test]
+fn a_body_has_a_limit() {
+    let mut nested = json!({ "type": "string", "minLength": 1_000 });
+    for _ in 0..4 {
+        nested = json!({ "type": "array", "minItems": 1_000, "items": nested });
+    }
+    let large = json!({ "type": "object", "properties": { "a": nested } });
+    let mut wide = json!({ "paths": with_schema(&json!({ "$ref": "#/s/0" }))["paths"], "s": [] });
+    for level in 1..=30 {
+        let next = json!({ "$ref": format!("#/s/{level}") });
+        let pair = json!({ "type": "object", "properties": { "a": next, "b": next } });
+        wide["s"].as_array_mut().unwrap().push(pair);
+    }
+    wide["s"].as_array_mut().unwrap().push(json!({}));
+    for document in [with_schema(&large), wide] {
+        let why = "the schema is recursive or too large; pass --body";
+        assert_eq!(only(&document).skipped.as_deref(), Some(why));
+    }
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_named() {
+    for (reference, part) in [
+        ("#/nope", "\"#/nope\" is not in the document"),
+        ("http://127.0.0.1:1/x.json#/a", "is outside the document"),
+        ("other.json", "is outside the document"),
+        ("#/a", "leads back to itself"),
+    ] {
+        let mut document = with_schema(&json!({ "$ref": reference }));
+        document["a"] = json!({ "$ref": "#/a" });
+        let skipped = only(&document).skipped.unwrap_or_default();
+        assert!(skipped.contains(part), "{reference}: {skipped}");
+    }
+    let mut document = with_schema(&json!({}));
+    document["paths"]["/a"] = json!({ "$ref": "other.json" });
+    assert!(only(&document).skipped.is_some_and(|why| why.contains("is outside the document")));
+}
+
+#[test]
+fn an_operation_that_is_not_a_path_of_openapi_3_is_skipped() {
+    for path in ["/x HTTP/1.1\r\nHost: evil", "@evil.example/x", ".evil.example/x", "/\u{e9}", "/a#b", ""] {
+        let found = only(&json!({ "paths": { path: { "post": {} } } }));
+        assert!(found.skipped.is_some_and(|why| why.contains("does not begin with /")), "{path}");
+    }
+    let server = json!([{ "url": "/v1 HTTP/1.1\r\nHost: evil" }]);
+    let found = only(&json!({ "servers": server, "paths": { "/a": { "post": {} } } }));
+    assert!(found.skipped.is_some_and(|why| why.contains("its server's URL")));
+    let found = only(&json!({ "swagger": "2.0", "paths": { "/a": { "post": {} } } }));
+    assert!(found.skipped.is_some_and(|why| why.contains("Swagger 2.0")));
 }

@@ -6,8 +6,10 @@ use super::with_effects;
 use crate::exchange::{ProbeRequest, Step};
 use crate::json::{respelled, two_spellings};
 use crate::kit::{Kit, NotApplicable};
-use crate::seen::{Judged, Seen, fail, is_echoed, is_same, shown};
+use crate::seen::{Judged, Seen, fail, is_echoed, is_same, not_applicable, shown};
 
+/// What a request is for that shows whether bodies are compared at all.
+const OTHER_BODY: &str = "another body under its key";
 /// How often a completed request is sent again.
 const RETRIES: usize = 50;
 
@@ -74,21 +76,38 @@ pub(super) fn other_spelling_steps(kit: &Kit<'_>) -> Result<Vec<Step>, NotApplic
         steps.push(with_body("a number like 1.0", 2, decimal));
         steps.push(with_body("the same number like 1", 2, integer));
     }
+    steps.extend(kit.other_body(OTHER_BODY, 1).ok().map(Step::Send));
     Ok(steps)
 }
 
 // SPEC C9.
 pub(super) fn other_spelling(seen: &Seen<'_>) -> Judged<String> {
     seen.accepted(0)?;
-    let has_pair = 2 < seen.exchanges.len();
+    let last = seen.exchanges.len().saturating_sub(1);
+    let has_other = seen.request(last)?.purpose == OTHER_BODY;
+    let has_pair = 2 + usize::from(has_other) < seen.exchanges.len();
+    // Another body that runs is another rule's matter.
+    let is_other_taken = has_other && seen.response(last)?.is_success();
     // Some APIs take no decimal point where they expect an integer.
     let is_taken = has_pair && seen.response(2)?.is_success();
     // A refused decimal may block its key.
-    seen.effects_are(1 + u64::from(is_taken), 1 + u64::from(has_pair))?;
-    let mut evidence = format!("bodies are compared by their {}", compared_by(seen, 0)?);
-    if is_taken {
+    let most = 1 + u64::from(has_pair) + u64::from(is_other_taken);
+    seen.effects_are(1 + u64::from(is_taken), most)?;
+    let by = compared_by(seen, 0)?;
+    let of_numbers = if is_taken { Some(compared_by(seen, 2)?) } else { None };
+    if is_other_taken {
+        return not_applicable("another body under the same key is not refused, so bodies are not compared");
+    }
+    if !has_other {
+        return Ok(with_effects(
+            seen,
+            "the other spelling gets the first response, or is refused as the profile allows",
+        ));
+    }
+    let mut evidence = format!("bodies are compared by their {by}");
+    if let Some(by) = of_numbers {
         evidence.push_str(", 1 and 1.0 by their ");
-        evidence.push_str(compared_by(seen, 2)?);
+        evidence.push_str(by);
     }
     Ok(with_effects(seen, &evidence))
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
+mod controls;
 mod hostile;
 mod pages;
 mod replay;

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use ichido_probe::{EffectCount, Received, RuleFinding};
+use ichido_probe::{Condition, EffectCount, Received, RuleFinding};
 
 use super::service::Service;
 use super::switches::{line, probe, target};
@@ -20,7 +20,14 @@ async fn replay(service: &Service, finding: &RuleFinding) -> Replay {
     let target = target(service);
     let mut bash = tokio::process::Command::new("bash");
     bash.args(["-c", &finding.transcript]).stdin(Stdio::null());
-    bash.env("PROBE_AUTHORIZATION", CREDENTIAL).env("PROBE_X_USER", "bob").env("PROBE_X_USER_2", "ann-2");
+    bash.env("PROBE_AUTHORIZATION", CREDENTIAL);
+    for (name, value) in [("PROBE_X_USER", "ann"), ("PROBE_X_USER_2", "bob"), ("PROBE_X_USER_3", "ann-2")] {
+        bash.env(name, value);
+    }
+    for (number, condition) in (1..).zip(Condition::ALL) {
+        let number = if number == 1 { String::new() } else { format!("_{number}") };
+        bash.env(format!("PROBE_X_TEST{number}"), condition.as_str());
+    }
     for (command, line) in &target.commands {
         bash.env(format!("PROBE_{}", command.as_str().to_ascii_uppercase()), line);
     }

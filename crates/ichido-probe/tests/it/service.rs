@@ -2,6 +2,8 @@
 //!
 //! It is small and slow on purpose, and shares no code with the product but the signature of webhooks.
 
+mod message;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,10 +13,12 @@ use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_http::signature::{Secret, fields};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
+
+use message::{Answer, Request};
 
 pub(crate) const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
 const LEASE: Duration = Duration::from_millis(400);
@@ -50,6 +54,20 @@ pub(crate) enum Mood {
     Forgets,
     /// It closes a connection that is not the only one.
     ServesOne,
+    /// It fails every order.
+    Fails,
+    /// It closes every connection without a response.
+    Mute,
+    /// Its list has at most 20 entries, of all markers.
+    CountsUpTo20,
+    /// It knows one caller.
+    KnowsAnnOnly,
+    /// A key alone makes the same request.
+    ComparesNothing,
+    /// A conflict has a header with the id of what is stored.
+    RevealsInHeaders,
+    /// A retry takes effect again, but only once others have come since.
+    RepeatsLate,
 }
 
 #[derive(Default)]
@@ -60,6 +78,9 @@ struct State {
     arrived: usize,
     over_http2: usize,
     counts: usize,
+    orders: usize,
+    /// How often the effects of one rule were counted since there are any.
+    counts_of_p06: usize,
     events: HashMap<String, i64>,
     latest: HashMap<String, i64>,
     number: i64,
@@ -84,82 +105,6 @@ enum Phase {
     InFlight(Instant),
     Unknown,
     Done(Answer),
-}
-
-#[derive(Clone)]
-struct Answer {
-    status: u16,
-    fields: Vec<(&'static str, String)>,
-    body: String,
-}
-
-struct Request {
-    line: String,
-    fields: Vec<(String, Vec<u8>)>,
-    body: Vec<u8>,
-    is_whole: bool,
-}
-
-impl Answer {
-    fn json(status: u16, body: &Value) -> Self {
-        Self { status, fields: vec![("content-type", "application/json".to_owned())], body: body.to_string() }
-    }
-
-    fn problem(status: u16, title: &str) -> Self {
-        let body = json!({ "title": title, "status": status }).to_string();
-        Self { status, fields: vec![("content-type", "application/problem+json".to_owned())], body }
-    }
-
-    fn with(mut self, name: &'static str, value: &str) -> Self {
-        self.fields.push((name, value.to_owned()));
-        self
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        let fields: Vec<String> =
-            self.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let fields = fields.concat();
-        let length = self.body.len();
-        format!("HTTP/1.1 {} X\r\n{fields}content-length: {length}\r\n\r\n{}", self.status, self.body)
-            .into_bytes()
-    }
-}
-
-impl Request {
-    async fn read(stream: &mut TcpStream) -> Option<Self> {
-        let mut bytes = Vec::new();
-        let end = loop {
-            if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-                break end;
-            }
-            if stream.read_buf(&mut bytes).await.ok()? == 0 {
-                return None;
-            }
-        };
-        let mut lines = bytes[..end].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-        let line = String::from_utf8_lossy(lines.next()?).into_owned();
-        let field = |line: &[u8]| {
-            let colon = line.iter().position(|byte| *byte == b':')?;
-            let name = String::from_utf8_lossy(&line[..colon]).to_ascii_lowercase();
-            Some((name, line[colon + 1..].trim_ascii().to_vec()))
-        };
-        let fields: Vec<(String, Vec<u8>)> = lines.filter_map(field).collect();
-        let length = fields.iter().find(|(name, _)| name == "content-length");
-        let length: usize = length.map_or(0, |(_, value)| String::from_utf8_lossy(value).parse().unwrap());
-        let mut is_whole = true;
-        while bytes.len() < end + 4 + length {
-            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-                is_whole = false;
-                break;
-            }
-        }
-        Some(Self { line, fields, body: bytes.split_off(end + 4), is_whole })
-    }
-
-    fn text(&self, name: &str) -> &str {
-        let found = self.fields.iter().find(|(found, _)| found == name);
-        found.and_then(|(_, value)| std::str::from_utf8(value).ok()).unwrap_or_default()
-    }
 }
 
 impl Service {
@@ -192,6 +137,11 @@ impl Service {
         self.state().over_http2
     }
 
+    /// How many orders and deliveries arrived.
+    pub(crate) fn orders(&self) -> usize {
+        self.state().orders
+    }
+
     /// How many requests came over HTTP/1.1.
     pub(crate) fn arrived(&self) -> usize {
         self.state().arrived
@@ -219,8 +169,21 @@ impl Service {
             return;
         }
         let is_control = request.line.contains(" /control/");
+        self.state().orders += usize::from(!is_control && request.line.starts_with("POST "));
         if self.mood == Mood::Refuses && !is_control && request.line.starts_with("POST ") {
             drop(stream.write_all(&Answer::problem(401, "who are you?").bytes()).await);
+            return;
+        }
+        let is_order = !is_control && request.line.starts_with("POST ");
+        if is_order && self.mood == Mood::Fails {
+            drop(stream.write_all(&Answer::problem(500, "failed").bytes()).await);
+            return;
+        }
+        if is_order && self.mood == Mood::KnowsAnnOnly && request.text("x-user") == "eve" {
+            drop(stream.write_all(&Answer::problem(401, "who are you?").bytes()).await);
+            return;
+        }
+        if is_order && self.mood == Mood::Mute {
             return;
         }
         if self.mood == Mood::ServesOne && !is_control && 1 < self.state().connections {
@@ -329,6 +292,13 @@ impl Service {
                 let total = match self.mood {
                     Mood::CountsOthers => total + self.state().counts,
                     Mood::Forgets => 1_000_000 - 1_000 * self.state().counts,
+                    Mood::CountsUpTo20 => self.state().effects.values().map(Vec::len).sum::<usize>().min(20),
+                    // All counts but the first ones of a marker come at the end of the run.
+                    Mood::RepeatsLate if of.ends_with("-p06") && total == 1 => {
+                        let mut state = self.state();
+                        state.counts_of_p06 += 1;
+                        if state.counts_of_p06 == 1 { 1 } else { 2 }
+                    }
                     _ => total,
                 };
                 Some(Answer::json(200, &json!({ "total": total })))
@@ -476,6 +446,7 @@ impl Service {
         };
         let is_done = matches!(record.phase, Phase::Done(_));
         record.fingerprint == fingerprint
+            || self.mood == Mood::ComparesNothing
             || record.fingerprint == "any"
             || (is_done
                 && self.breaks("ICH-P10")
@@ -535,6 +506,11 @@ impl Service {
         };
         let conflict = |stored: &str| {
             let problem = Answer::problem(409, "the key was used for a different request");
+            let id =
+                serde_json::from_str(stored).map(|stored: Value| stored["id"].clone()).unwrap_or_default();
+            if self.mood == Mood::RevealsInHeaders {
+                return Found::Answer(problem.with("x-order", id.as_str().unwrap_or_default()));
+            }
             if !self.breaks("ICH-P30") {
                 return Found::Answer(problem);
             }

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use super::service::{Mood, SECRET, Service};
 
-const BOUNDS: Bounds = Bounds {
+pub(crate) const BOUNDS: Bounds = Bounds {
     max_requests: 1_000,
     max_duration: Duration::from_mins(2),
     timeout: Duration::from_secs(20),
@@ -53,7 +53,7 @@ pub(crate) fn target(service: &Service) -> Target {
     }
 }
 
-fn consumer(service: &Service) -> Target {
+pub(crate) fn consumer(service: &Service) -> Target {
     let webhook = Some(WebhookTarget { secret: Secret::parse(SECRET).unwrap() });
     Target { path: "/hook".to_owned(), webhook, ..target(service) }
 }
@@ -69,7 +69,7 @@ fn not_passed(report: &Report) -> Vec<(&'static str, Verdict)> {
 }
 
 /// The ids of the broken rules, and how.
-fn failed(report: &Report) -> Vec<(&'static str, String)> {
+pub(crate) fn failed(report: &Report) -> Vec<(&'static str, String)> {
     let findings = report.findings.iter().filter(|finding| finding.is_open());
     findings.map(|finding| (finding.rule.id, finding.verdict.why().to_owned())).collect()
 }
@@ -220,7 +220,7 @@ async fn http2_that_is_asked_for_must_be_spoken() {
     assert!(error.to_string().contains("does not speak HTTP/2"), "{error}");
 }
 
-fn of_rule<'a>(report: &'a Report, id: &str) -> &'a Verdict {
+pub(crate) fn of_rule<'a>(report: &'a Report, id: &str) -> &'a Verdict {
     &report.findings.iter().find(|finding| finding.rule.id == id).unwrap().verdict
 }
 
