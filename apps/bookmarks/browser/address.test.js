@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { addressIn, readable, readAddress } from '../page/address.js';
+import { addressIn, MAX_AT_ONCE, readable, readAddress, readAddresses } from '../page/address.js';
 
 test('shared text loses the sentence around its address', () => {
   for (const [text, address] of [
@@ -43,7 +43,25 @@ test('each text that is not saved has its own reason', () => {
     ['two words', 'bad'],
     ['https://user:pw@example.com/', 'credentials'],
     ['https://user@example.com/', 'credentials'],
+    [`https://example.com/${'a'.repeat(2_048)}`, 'long'],
   ]) assert.deepEqual(readAddress(text), { url: null, problem }, text);
+});
+
+test('every link of a text is saved, up to a limit', () => {
+  const many = Array.from({ length: MAX_AT_ONCE + 1 }, (_, place) => `https://a.example/${place}`);
+  for (const [text, urls, problem = null] of [
+    ['https://a.example/ https://b.example/', ['https://a.example/', 'https://b.example/']],
+    ['https://a.example/\nhttps://b.example/\n', ['https://a.example/', 'https://b.example/']],
+    ['Two: https://a.example/, and https://b.example/.', ['https://a.example/', 'https://b.example/']],
+    ['「https://a.example/」と「https://b.example/」', ['https://a.example/', 'https://b.example/']],
+    ['https://a.example/ https://a.example/', ['https://a.example/']],
+    ['https://web.archive.example/https://a.example/', ['https://web.archive.example/https://a.example/']],
+    ['example.com', ['https://example.com/']],
+    ['https://a.example/ https://me@b.example/', [], 'credentials'],
+    ['two words', [], 'bad'],
+    [many.slice(1).join('\n'), many.slice(1)],
+    [many.join('\n'), [], 'many'],
+  ]) assert.deepEqual(readAddresses(text), { urls, problem }, text);
 });
 
 test('an address is shown decoded, without characters that reorder the text', () => {

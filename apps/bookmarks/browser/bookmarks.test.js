@@ -50,11 +50,16 @@ test('a failed summary is a saved link, says why on demand, and a retry fixes it
   const page = await stage.signedIn();
   await save(page, stage.site.put('/fox', story('The fox')));
   const [failed] = await untilRows(page, 'failed', (found) => found[0]?.state === 'failed');
-  assert.deepEqual([failed.title, failed.text, failed.steps], ['The fox', 'Saved, no summary', ['edit', 'remove', 'retry']]);
+  assert.deepEqual([failed.title, failed.text, failed.steps], ['The fox', 'Saved, no summary', ['retry', 'edit', 'remove']]);
   const colours = () => page.$eval('#list > li', (row) => ['.text', '.host'].map((part) => getComputedStyle(row.querySelector(part)).color));
   const [text, host] = await colours();
   assert.equal(text, host, 'it is as quiet as the rest');
-  await page.click('.unfold');
+  // The words are a button, and look like one.
+  const why = page.getByRole('button', { name: 'Saved, no summary: show the reason' });
+  assert.deepEqual([await why.getAttribute('aria-expanded'), await why.evaluate((button) => getComputedStyle(button).textDecorationLine)], ['false', 'underline']);
+  await why.focus();
+  await page.keyboard.press('Enter');
+  assert.deepEqual([await why.getAttribute('aria-expanded'), await why.evaluate((button) => button === document.activeElement)], ['true', true]);
   await untilRows(page, 'the reason', (found) => /^Saved, no summary\. The summariser does not let us in/.test(found[0]?.text));
   await stage.script({ rules: [{ do: { say: 'A fox jumped.' } }] });
   await page.click('[data-step=retry]');
@@ -173,6 +178,18 @@ test('the page can be read in Japanese', async (t) => {
   assert.equal(await page.title(), 'しおり', 'the language is remembered');
 });
 
+test('signing in leads to the search that was opened', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.context.newPage();
+  await page.goto(`${stage.url}/?q=fox`);
+  await page.waitForURL(/sign-in/);
+  await page.fill('#token', stage.token);
+  await page.click('#sign-in button');
+  await page.waitForURL(`${stage.url}/?q=fox`);
+  await ready(page);
+  assert.equal(await page.inputValue('#q'), 'fox');
+});
+
 test('a sign-in link works in a tab that is already open', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.context.newPage();
@@ -193,7 +210,7 @@ test('a waiting save can be discarded, and a waiting retry can run at once', asy
   let isUp = false;
   await save(page, stage.site.put('/fox', (response) => response.writeHead(isUp ? 200 : 503, { 'content-type': 'text/html' }).end(story('The fox'))));
   const [waits] = await untilRows(page, 'it is to be retried', (found) => found[0]?.state === 'retrying');
-  assert.deepEqual(waits.steps, ['edit', 'remove', 'retry']);
+  assert.deepEqual(waits.steps, ['retry', 'edit', 'remove']);
   assert.match(waits.text, /^Next attempt in .*, attempt 2 of 3\. The site has a problem at the moment\.$/);
   isUp = true;
   await page.click('[data-step=retry]');

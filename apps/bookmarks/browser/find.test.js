@@ -40,15 +40,51 @@ test('offline, a search filters what the page has, and says so', async (t) => {
   await show(stage.context, [bookmark('queue', 1), bookmark('other', 2, { title: '検索のしくみ', tags: ['search'] }), bookmark('third', 3, { title: 'ＱＵＥＵＥ' })]);
   const page = await stage.signedIn();
   await untilRows(page, 'all', (found) => found.length === 3);
-  await stage.context.unroute(/\/v1\/bookmarks\?/);
+  // In this order: a read in between would find that the server has none of them.
   await stage.context.setOffline(true);
+  await stage.context.unroute(/\/v1\/bookmarks\?/);
   for (const [q, found] of [['queue', ['Page queue', 'ＱＵＥＵＥ']], ['検索', ['検索のしくみ']], ['#search', ['検索のしくみ']], ['"page queue"', ['Page queue']], ['nothing', []]]) {
     await page.fill('#q', q);
     await untilRows(page, q, (rows) => JSON.stringify(rows.map(({ title }) => title)) === JSON.stringify(found));
     assert.equal(await page.textContent('#count'), `${found.length} found among the 3 bookmarks on this device`);
   }
+  // What waits here is found, and counts.
+  await save(page, 'https://www.example.test/kept');
+  await page.fill('#q', 'https://example.test/kept');
+  await untilRows(page, 'the one that waits', (found) => found.length === 1 && found[0].state === 'saving');
+  assert.equal(await page.textContent('#count'), '1 found among the 4 bookmarks on this device');
   await page.fill('#q', '');
-  await untilRows(page, 'all', (found) => found.length === 3);
+  await untilRows(page, 'all', (found) => found.length === 4);
+});
+
+test('a press on a tag finds this tag, and Back returns to the place in the list', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  for (const [name, tag] of [['soup', 'food and drink'], ['bread', 'food'], ['spade', 'garden']]) {
+    await page.evaluate(
+      async ([url, tag]) => {
+        const headers = { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() };
+        const { id } = await (await fetch('/v1/bookmarks', { method: 'POST', headers, body: JSON.stringify({ url }) })).json();
+        await fetch(`/v1/bookmarks/${id}`, { method: 'PATCH', headers, body: JSON.stringify({ tags: [tag] }) });
+      },
+      [stage.site.put(`/${name}`, story(name)), tag],
+    );
+  }
+  await page.evaluate(() => dispatchEvent(new Event('focus')));
+  await untilRows(page, 'all', (found) => found.length === 3 && found.every(({ state }) => state === 'done'));
+  await page.setViewportSize({ width: 390, height: 320 });
+  for (const [tag, title] of [['food and drink', 'soup'], ['food', 'bread']]) {
+    const y = await page.evaluate(() => (scrollTo(0, 40), scrollY));
+    await page.$eval(`.tag[data-tag="${tag}"]`, (button) => button.click());
+    await untilRows(page, tag, (found) => found.length === 1 && found[0].title === title);
+    assert.deepEqual([await page.inputValue('#q'), new URL(page.url()).searchParams.get('q')], [`#"${tag}"`, `#"${tag}"`]);
+    await page.goBack();
+    await untilRows(page, 'the list', (found) => found.length === 3);
+    await until('the place in it', async () => (await page.evaluate(() => scrollY)) === y);
+    assert.equal(await page.inputValue('#q'), '');
+  }
+  await page.fill('#q', '#gard');
+  await untilRows(page, 'a tag while it is typed', (found) => found.length === 1 && found[0].title === 'spade');
 });
 
 test('a long list is loaded while it is read, and is there after a reload', async (t) => {

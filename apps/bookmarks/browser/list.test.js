@@ -1,5 +1,7 @@
 // The list as a person sees it: what is on the screen, and what a press does.
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { bookmark, ready, rows, save, show, Stage, story, until, untilRows } from './stage.js';
@@ -108,12 +110,21 @@ test('a deletion can be undone, and is done when the page is left', async (t) =>
   await page.click('#undo');
   assert.deepEqual(await titles(page), ['The cat', 'The dog', 'The fox']);
   assert.equal((await stage.bookmarks()).length, 3);
-  // The next deletion ends the time to undo the one before, and leaving the page ends its own.
+  // Two are undone together, and the last of them has the focus.
+  const focused = () => page.evaluate(() => document.activeElement.closest('.item')?.querySelector('.link').textContent);
+  assert.equal(await focused(), 'The cat');
+  await page.keyboard.press('d');
+  await page.keyboard.press('d');
+  assert.deepEqual([await titles(page), await page.textContent('#toast-text')], [['The fox'], '2 deleted.']);
+  await page.keyboard.press('u');
+  assert.deepEqual([await titles(page), await focused()], [['The cat', 'The dog', 'The fox'], 'The dog']);
+  assert.ok(!(await page.isVisible('#toast')));
+  assert.equal((await stage.bookmarks()).length, 3);
+  // Leaving the page ends the time to undo.
   await page.click('#list > li:nth-child(1) [data-step=remove]');
   await page.click('#list > li:nth-child(1) [data-step=remove]');
-  await until('the first is deleted', async () => (await stage.bookmarks()).length === 2);
   await page.goto('about:blank');
-  await until('the second is deleted', async () => (await stage.bookmarks()).length === 1);
+  await until('both are deleted', async () => (await stage.bookmarks()).length === 1);
 });
 
 test('saving a page again keeps it, although it was about to be deleted', async (t) => {
@@ -146,13 +157,78 @@ test('title and tags can be edited', async (t) => {
   assert.deepEqual(await page.$$eval('.tag', (tags) => tags.map((tag) => tag.textContent)), ['#animals', '#jumping']);
   assert.deepEqual((await stage.bookmarks()).map(({ title, tags }) => [title, tags]), [['A quick fox', ['animals', 'jumping']]]);
   await page.click('.tag');
-  await page.waitForURL(/\?q=%23animals$/);
+  await page.waitForURL(/\?q=%23%22animals%22$/);
   await untilRows(page, 'it is found by its tag', (found) => found.length === 1);
   // Without a title of the person's, it has its own.
   await page.click('[data-step=edit]');
   await page.fill('.edit-title', '');
   await page.click('.editor .main');
   await untilRows(page, 'the title of the page', (found) => found[0]?.title === 'The fox');
+});
+
+test('what is refused is said in a sentence of the page, in both languages', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const file = join(stage.folder, 'other.json');
+  await writeFile(file, '{"a": 1}');
+  const page = await stage.signedIn();
+  await save(page, stage.site.put('/fox', story('The fox')));
+  await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  const isRed = (selector) => page.$eval(selector, (part) => getComputedStyle(part).color === getComputedStyle(document.querySelector('#hint')).color);
+  for (const [tags, long, imported] of [
+    [/^A bookmark can have at most 20 tags, each of at most 40 characters\.$/, /^This link is too long\./, /^This file cannot be imported\./],
+    [/^タグは20個まで、1個につき40文字までです。$/, /^URLが長すぎます。/, /^このファイルは読み込めません。/],
+  ]) {
+    for (const refused of ['a'.repeat(41), Array.from({ length: 21 }, (_, place) => `t${place}`).join()]) {
+      await page.click('[data-step=edit]');
+      await page.fill('.edit-tags', refused);
+      await page.click('.editor .main');
+      await until('it says why', async () => tags.test(await page.textContent('.editor .hint')));
+      assert.ok(await isRed('.editor .hint'));
+      await page.click('.editor button[type=button]');
+    }
+    await save(page, `https://example.com/${'a'.repeat(2_048)}`);
+    assert.match(await page.textContent('#hint'), long);
+    await page.setInputFiles('#import', file);
+    await until('it says why', async () => imported.test(await page.textContent('#import-result')));
+    assert.ok(await isRed('#import-result'));
+    await page.click('#menu .close');
+    await page.click('#language');
+  }
+  assert.equal((await stage.bookmarks()).length, 1);
+});
+
+test('every link of one paste is saved', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  const urls = ['/fox', '/dog'].map((path) => stage.site.put(path, story(path)));
+  await page.$eval(
+    '#url',
+    (field, text) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData('text', text);
+      field.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+    },
+    urls.join('\n'),
+  );
+  assert.equal(await page.inputValue('#url'), urls.join(' '));
+  await page.click('#add button');
+  await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
+  assert.deepEqual((await stage.bookmarks()).map(({ url }) => url).sort(), urls.sort());
+});
+
+test('a row is new for a minute, whenever it was drawn', async (t) => {
+  const stage = await Stage.start(t, 'sqlite', { serviceWorkers: 'block' });
+  await stage.context.clock.install();
+  const now = new Date(Math.ceil(Date.now() / 60_000) * 60_000 + 30_000);
+  const aged = (seconds) => bookmark(`aged${seconds}`, 0, { created_at: new Date(now.getTime() - seconds * 1_000).toISOString() });
+  await show(stage.context, [aged(5), aged(45), aged(75)]);
+  const page = await stage.signedIn();
+  await page.clock.pauseAt(now);
+  const ages = () => page.$$eval('.when', (parts) => parts.map((part) => part.textContent));
+  await page.clock.runFor(5_000);
+  await until('the ages', async () => (await ages()).join() === 'now,now,1 minute ago');
+  await page.clock.runFor(20_000);
+  await until('the second is a minute old', async () => (await ages()).join() === 'now,1 minute ago,1 minute ago');
 });
 
 test('keys open a page and show the keys', async (t) => {

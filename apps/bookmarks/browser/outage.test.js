@@ -30,6 +30,37 @@ test('a failed save raises the bar, and is sent as soon as the server is back', 
   await until('the bar is gone', async () => !(await page.isVisible('#bar')));
 });
 
+test('a deletion that failed is said until the server is back', async (t) => {
+  const stage = await Stage.start(t, 'sqlite', { serviceWorkers: 'block' });
+  const page = await stopped(stage);
+  await save(page, stage.site.put('/fox', story('The fox')));
+  await until('it is saved', async () => (await stage.bookmarks())[0]?.status === 'done');
+  await page.clock.runFor(SOON_MS);
+  await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  await stage.killProduct();
+  await page.click('[data-step=remove]');
+  await page.clock.runFor(6_000);
+  await until('it says so', async () => (await page.textContent('#hint')) === 'Could not delete “The fox”. It is back in the list.');
+  await untilRows(page, 'it is back', (found) => found.length === 1);
+  await stage.startProduct();
+  await page.clock.runFor(SOON_MS);
+  await until('the message is gone', async () => (await page.textContent('#hint')) === '');
+});
+
+test('an export says that the server is away', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  await page.click('#open-menu');
+  const [file] = await Promise.all([page.waitForEvent('download'), page.click('#menu a[href*="format=json"]')]);
+  assert.match(file.suggestedFilename(), /\.json$/);
+  await stage.killProduct();
+  await page.click('#menu a[href*="format=html"]');
+  await until('it says so', async () => /^Cannot reach the server, so/.test(await page.textContent('#import-result')));
+  await stage.startProduct();
+  await Promise.all([page.waitForEvent('download'), page.click('#menu a[href*="format=html"]')]);
+  assert.equal(await page.textContent('#import-result'), '');
+});
+
 test('a failed read raises the bar, and what waits can be sent by hand', async (t) => {
   const stage = await Stage.start(t, 'sqlite', { serviceWorkers: 'block' });
   const page = await stopped(stage);

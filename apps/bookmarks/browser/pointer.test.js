@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { bookmark, rows, show, Stage, untilRows } from './stage.js';
+import { bookmark, rows, show, Stage, until, untilRows } from './stage.js';
 
 /** A finger's width, and the least that WCAG 2.2 allows (2.5.8). */
 const FINGER = 44;
@@ -33,7 +33,7 @@ test('with a mouse, the buttons of a row appear on hover and on focus, and nothi
   const all = '#list > li, #list .name, #list .text, #list .host, #list .tags, #list .doing';
   const before = await boxesOf(page, all);
   await page.hover('#list > li:nth-child(3)');
-  assert.deepEqual([await seen(page, 1), await seen(page, 3)], [[], ['edit', 'remove', 'retry']]);
+  assert.deepEqual([await seen(page, 1), await seen(page, 3)], [[], ['retry', 'edit', 'remove']]);
   assert.deepEqual(await boxesOf(page, all), before, 'nothing moves');
   await page.mouse.move(0, 0);
   await page.focus('#list > li:nth-child(1) .link');
@@ -42,6 +42,46 @@ test('with a mouse, the buttons of a row appear on hover and on focus, and nothi
   assert.deepEqual(await boxesOf(page, all), before, 'nothing moves');
   const [[, top, , height]] = await boxesOf(page, '#list > li:nth-child(8)');
   assert.ok(top + height <= 900, 'eight rows fit');
+});
+
+test('no other button comes to the place of Retry', async (t) => {
+  for (const screen of [{ viewport: { width: 1280, height: 900 } }, PHONE]) {
+    const stage = await Stage.start(t, 'sqlite', { screen });
+    const failed = bookmark('1', 1, { status: 'failed', error_code: 'page_refused', can_retry: true });
+    const tried = { ...failed, status: 'processing', error_code: null, can_retry: false, job_type: 'extraction' };
+    await show(stage.context, [failed]);
+    await stage.context.route('**/reprocess', async (route) => {
+      await stage.context.unroute(/\/v1\/bookmarks\?/);
+      await show(stage.context, [tried]);
+      await route.fulfill({ status: 202, json: {} });
+    });
+    const page = await stage.signedIn();
+    for (let language = 0; language < 2; language++) {
+      if (screen === PHONE && language === 0) await page.tap('.unfold');
+      const others = async () => (await boxesOf(page, '[data-step=edit], [data-step=remove]')).map(([left, , width]) => [left, width]);
+      const before = await others();
+      await page.click('[data-step=retry]');
+      await untilRows(page, 'it is tried', (found) => found[0].steps.join() === 'edit,remove');
+      assert.deepEqual(await others(), before, 'the others are where they were, beside it');
+      await stage.context.unroute(/\/v1\/bookmarks\?/);
+      await show(stage.context, [failed]);
+      await page.click('#language');
+      await page.evaluate(() => dispatchEvent(new Event('focus')));
+      await until('it failed again', () => page.isVisible('[data-step=retry]'));
+    }
+  }
+});
+
+test('Retry is quiet where no attempt can help', async (t) => {
+  const stage = await Stage.start(t, 'sqlite', { screen: { viewport: { width: 1280, height: 900 } } });
+  const failed = (id, error_code) => bookmark(id, 1, { status: 'failed', error_code, can_retry: true });
+  await show(stage.context, [failed('pdf', 'page_not_text'), failed('shy', 'page_refused')]);
+  const page = await stage.signedIn();
+  await page.mouse.move(0, 0);
+  assert.deepEqual([await seen(page, 1), await seen(page, 2)], [[], ['retry']]);
+  await page.hover('#list > li:nth-child(1)');
+  const styles = await page.$$eval('#list > li:nth-child(1) [data-step]', (buttons) => buttons.map((button) => [getComputedStyle(button).color, getComputedStyle(button).fontWeight].join()));
+  assert.deepEqual([styles.length, new Set(styles).size], [3, 1], 'it looks like the others');
 });
 
 test('with a finger, a row opens without a hover, and what is touched is large enough', async (t) => {
@@ -60,7 +100,7 @@ test('with a finger, a row opens without a hover, and what is touched is large e
   assert.equal(new Set((await boxesOf(page, '#list > li')).map(([, , , height]) => height)).size, 1, 'every row is as high as the others');
   assert.deepEqual(await seen(page, 3), []);
   await page.tap('#list > li:nth-child(3) .unfold');
-  assert.deepEqual(await seen(page, 3), ['edit', 'remove', 'retry']);
+  assert.deepEqual(await seen(page, 3), ['retry', 'edit', 'remove']);
   await large('#list > li:nth-child(3) :is([data-step], .tag)');
   assert.match((await rows(page))[2].text, /^Saved, no summary\. The site did not let us read/);
   await page.tap('#list > li:nth-child(3) [data-step=edit]');

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { has, searchOf } from '../page/find.js';
 import { Shelf } from '../page/shelf.js';
 import { intentOf, items, urlOf } from '../page/state.js';
 
@@ -29,10 +30,47 @@ test('each status of a bookmark has its text and its steps', () => {
   const retrying = { status: 'retrying', error_code: 'page_busy', can_retry: true, retry_at: '2026-11-17T00:00:01Z' };
   const next = { attempt: 2, of: 3 };
   const waits = { kind: 'retryAt', at: Date.parse(retrying.retry_at), code: 'page_busy', attempt: next };
-  assert.deepEqual(shown({ ...retrying, attempt: 1, max_attempts: 3 }), ['retrying', waits, [...steps, 'retry']]);
+  assert.deepEqual(shown({ ...retrying, attempt: 1, max_attempts: 3 }), ['retrying', waits, ['retry', ...steps]]);
   const refused = { status: 'failed', error_code: 'page_refused', error_message: 'No', can_retry: true };
-  assert.deepEqual(shown(refused), ['failed', { kind: 'noSummary', code: 'page_refused', message: 'No' }, [...steps, 'retry']]);
+  assert.deepEqual(shown(refused), ['failed', { kind: 'noSummary', code: 'page_refused', message: 'No' }, ['retry', ...steps]]);
   assert.deepEqual(shown({ summary: 'A fox.', summary_by: 'model' }), ['done', { kind: 'summary', summary: 'A fox.', by: 'model' }, steps]);
+});
+
+test('a save that failed has the code of the problem, and no text of the server', () => {
+  const failed = (answer) => items([], [entry({ state: 'failed', answer })], SEEN)[0].text;
+  const refused = (body) => ({ status: 400, body });
+  assert.deepEqual(failed(refused('{"code":"url_refused","detail":"`url` cannot be saved"}')), { kind: 'error', code: 'url_refused' });
+  assert.deepEqual(failed(refused('<html>')), { kind: 'error', code: 'refused' });
+  for (const answer of [null, { status: 502, body: '{"code":"url_refused"}' }]) assert.deepEqual(failed(answer), { kind: 'error', code: 'lost' });
+});
+
+test('the search on this device finds addresses and tags as the server does', () => {
+  const page = (url, tags = []) => bookmark({ url, tags });
+  for (const [url, q, isFound] of [
+    ['https://example.test/', 'https://example.test', true],
+    ['https://example.test', 'http://www.example.test/', true],
+    ['https://www.example.test/a', 'example.test/a/', true],
+    ['https://example.test/a', 'https://example.test/a#part', true],
+    ['http://localhost:4811/articles/sourdough', 'localhost:4811/articles/sourdough', true],
+    ['http://127.0.0.1:4811/missing', '127.0.0.1:4811/missing', true],
+    ['http://127.0.0.1:4811/missing', '127.0.0.1', true],
+    ['https://a.example/%E6%97%A5', 'https://a.example/日', true],
+    ['https://a.example/%E6%97%A5', 'https://a.example/%E6%97%A5', true],
+    ['https://a.example/1/2', '1/2', true],
+    ['https://a.example/', 'https', false],
+    ['https://a.example/', 'https://b.example/', false],
+  ]) assert.equal(has(page(url), q), isFound, `${q} and ${url}`);
+  const tagged = page('https://a.example/', ['food and drink', 'garden']);
+  for (const [q, isFound] of [
+    [searchOf('food and drink'), true],
+    [searchOf('garden'), true],
+    [searchOf('gard'), false],
+    ['#gard', true],
+    ['a.example #gard', true],
+    ['#gard a.example', false],
+    ['＃Garden a.example', true],
+    ['#', true],
+  ]) assert.equal(has(tagged, q), isFound, q);
 });
 
 test('one link from two places is two requests', () => {

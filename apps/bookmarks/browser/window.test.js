@@ -33,6 +33,28 @@ test('one press of the bookmarklet saves the page with its title, and the window
   assert.deepEqual([saved.url, saved.created_from, saved.title], [url, 'bookmarklet', 'My private dashboard']);
 });
 
+test('without the server, the window says that the link is stored and will be sent', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const list = await stage.signedIn();
+  await list.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  for (const isGone of [false, true]) {
+    // It first accepts the save and does not respond; then it is gone.
+    await stage.context.unrouteAll();
+    if (isGone) await stage.killProduct();
+    else await stage.context.route('**/v1/bookmarks', () => {});
+    const page = await stage.context.newPage();
+    await page.goto(stage.site.put(`/${isGone}`, story('The fox')));
+    const opened = stage.context.waitForEvent('page');
+    await page.evaluate(decodeURI(await list.getAttribute('#menu .bookmarklet', 'href')).slice('javascript:'.length));
+    const window = await opened;
+    await said(window, /^Stored on this device\. It will be sent when the server can be reached\./);
+    await window.close();
+  }
+  await stage.startProduct();
+  await list.evaluate(() => dispatchEvent(new Event('online')));
+  await until('both are saved', async () => (await stage.bookmarks()).length === 2);
+});
+
 test('the bookmarklet says what works at its address', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const here = await stage.signedIn();

@@ -1,7 +1,12 @@
 // @ts-check
 // Finds the address of a page in what a person typed, pasted or shared. Pure.
 
-/** What is wrong with a text. @typedef {'none' | 'bad' | 'credentials'} Problem */
+/** What is wrong with a text. @typedef {'none' | 'bad' | 'credentials' | 'long' | 'many'} Problem */
+
+/** The longest address that is saved, the same as the server's. */
+const MAX_URL_CHARS = 2_048;
+/** How many links of one text are saved. */
+export const MAX_AT_ONCE = 20;
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 /** Ends an address in running text: space, quotes, angle brackets, and the punctuation of Japanese prose. */
@@ -54,10 +59,26 @@ export function readAddress(text) {
     const url = new URL(given);
     const isPage = (url.protocol === 'https:' || url.protocol === 'http:') && /\S\.\S|^localhost$|^\[/.test(url.hostname);
     if (!isPage) return { url: null, problem: 'bad' };
-    return url.username || url.password ? { url: null, problem: 'credentials' } : { url: url.href, problem: null };
+    if (url.username || url.password) return { url: null, problem: 'credentials' };
+    return MAX_URL_CHARS < url.href.length ? { url: null, problem: 'long' } : { url: url.href, problem: null };
   } catch {
     return { url: null, problem: 'bad' };
   }
+}
+
+/** Where one address of several begins. */
+const BEGINS = new RegExp(`(?<=${END.source})(?=https?://)`, 'iu');
+
+/**
+ * Returns every address in a text, or what is wrong with one of them.
+ * @param {string} text @returns {{ urls: string[], problem: Problem | null }}
+ */
+export function readAddresses(text) {
+  const parts = text.split(BEGINS).filter((part) => addressIn(part) !== '');
+  const read = parts.length < 2 ? [readAddress(text)] : parts.map(readAddress);
+  const urls = [...new Set(read.flatMap(({ url }) => url ?? []))];
+  const problem = read.find(({ problem }) => problem !== null)?.problem ?? (MAX_AT_ONCE < urls.length ? 'many' : null);
+  return { urls: problem === null ? urls : [], problem };
 }
 
 /** Characters that reorder the text around them. */
@@ -72,6 +93,24 @@ export function readable(url) {
     return inOrder(decodeURI(url));
   } catch {
     return url;
+  }
+}
+
+/**
+ * Returns an address as it is searched: without scheme, port and fragment. `null` if a text is no address.
+ * @param {string} text @param {{ isTyped?: boolean }} [how] a typed one may lack the scheme, `www.` and the last slash
+ */
+export function spotOf(text, { isTyped = false } = {}) {
+  const hasScheme = /^https?:\/\//i.test(text);
+  try {
+    const { hostname, pathname, search } = new URL(hasScheme ? text : `http://${text}`);
+    // Without a scheme, only what begins with the name of a host is an address: `1/2` is none, although it could be read as one.
+    const isHost = hostname === 'localhost' || (hostname.includes('.') && (hostname.includes('xn--') || text.toLowerCase().startsWith(hostname)));
+    if (!hasScheme && !isHost) return null;
+    const spot = readable(hostname + pathname + search);
+    return isTyped ? spot.replace(/^www\./, '').replace(/\/$/, '') : spot;
+  } catch {
+    return null;
   }
 }
 

@@ -32,8 +32,17 @@ const PATIENCE_MS = 8_000;
 export class SignedOut extends Error {}
 /** Thrown if another person is signed in than the one who opened this page. */
 export class SomebodyElse extends Error {}
-/** Thrown if the server refuses a request; the message is the server's own text. */
-export class Refused extends Error {}
+/** Thrown if the server refuses a request, with the code of its problem. */
+export class Refused extends Error {
+  /** @param {string} code */
+  constructor(code) {
+    super(`the server refused: ${code}`);
+    this.code = code;
+  }
+}
+
+/** Whether a request had no response: the server is away. @param {unknown} error */
+export const hadNoResponse = (error) => error instanceof TypeError || error instanceof DOMException;
 
 /**
  * Names the person that a request is for. The cookie may be another person's by now: the server then does nothing and shows nothing.
@@ -61,17 +70,17 @@ async function ask(path, init = {}, patience = PATIENCE_MS) {
 /** @param {Response} answer @returns {Promise<Response>} */
 async function good(answer) {
   if (answer.ok) return answer;
-  const detail = await answer.json().then((problem) => problem?.detail, () => null);
-  if (answer.status < 500 && typeof detail === 'string') throw new Refused(detail);
+  const code = await answer.json().then((problem) => problem?.code, () => null);
+  if (answer.status < 500 && typeof code === 'string') throw new Refused(code);
   throw new Error(`the server responded with ${answer.status}`);
 }
 
 /** @param {string} id */
 const pathOf = (id) => `/v1/bookmarks/${encodeURIComponent(id)}`;
 
-/** Returns the person who is signed in, even if another one opened this page. @returns {Promise<Person>} */
-export async function me() {
-  const answer = await fetch('/v1/me', { credentials: 'same-origin', redirect: 'error', signal: AbortSignal.timeout(PATIENCE_MS) });
+/** Returns the person who is signed in, even if another one opened this page. @param {number} [patience] @returns {Promise<Person>} */
+export async function me(patience = PATIENCE_MS) {
+  const answer = await fetch('/v1/me', { credentials: 'same-origin', redirect: 'error', signal: AbortSignal.timeout(patience) });
   if (answer.status === 401) throw new SignedOut('nobody is signed in');
   return (await good(answer)).json();
 }

@@ -1,21 +1,22 @@
 // @ts-check
 // The list: the server's bookmarks, and the saves that wait on this device.
 
-import { readAddress } from './address.js';
+import { readAddresses } from './address.js';
 import * as api from './api.js';
 import { prepareBookmarklets } from './bookmarklet.js';
 import { openEditor } from './editor.js';
+import { searchOf } from './find.js';
 import { listenToKeys } from './keys.js';
 import { openHelp, showKeys, wireMenu } from './menu.js';
-import { announce, complain, showBottom, showCount } from './messages.js';
-import { forget, reload, remember, remembered, watchPerson, whoIsHere } from './person.js';
+import { announce, complain, settle, showBottom, showCount } from './messages.js';
+import { reload, remember, remembered, toSignIn, watchPerson, whoIsHere } from './person.js';
 import { keepPlace, placeHere, rememberSearch, searchHere } from './place.js';
 import { Removal } from './removal.js';
 import { openQueue, save } from './saves.js';
 import { isMoving, Shelf } from './shelf.js';
 import { becameOf, isUnanswered, items, waitingCount, wasAway } from './state.js';
 import { show, unfold } from './view.js';
-import { languageButton, speak, words } from './words.js';
+import { languageButton, problemText, speak, words } from './words.js';
 
 /** @typedef {import('./ichido/ichido.js').Entry} Entry */
 /** @typedef {import('./ichido/ichido.js').Queue} Queue */
@@ -28,6 +29,8 @@ const LATER_MS = 20_000;
 const TYPING_MS = 200;
 /** A second press within this time is an impatient finger, not another save. */
 const PRESS_AGAIN_MS = 1_500;
+/** How often the ages of the rows are brought up to date. */
+const AGES_MS = 5_000;
 /** How far below the window the next page is loaded. */
 const AHEAD = '800px';
 /** How many bookmarks below the first page are refreshed at once. */
@@ -67,28 +70,30 @@ const isLocal = () => !isOnline() && wantedSearch() !== shelf.q;
 const removal = new Removal({
   remove: api.remove,
   removed: (id) => shelf.remove(id),
-  failed: ({ title }, error) => isOver(error) || complain(words().removeFailed(title)),
+  failed: (removed, error) => {
+    if (isOver(error)) return;
+    const isAway = api.hadNoResponse(error);
+    if (isAway) unreached();
+    complain(words().removeFailed(removed[0]?.title ?? '', removed.length), { untilReached: isAway });
+    if (isAway) lookIn(SOON_MS);
+  },
   changed: () => draw(),
 });
 
 function draw() {
   const q = wantedSearch();
   const bookmarks = (isLocal() ? shelf.local(q) : shelf.shown).filter(({ id }) => !removal.hides(id));
-  show(list, items(bookmarks, entries, { q, isOnline: isOnline(), pinned: shelf.pinned }), Date.now());
+  const shown = items(bookmarks, entries, { q, isOnline: isOnline(), pinned: shelf.pinned });
+  show(list, shown, Date.now());
   const isEmpty = list.children.length === 0 && (shelf.isRead || isLocal());
   const isWhole = (isLocal() ? q : shelf.q) === '';
   at('nothing').hidden = !isEmpty || !isWhole;
   at('not-found').hidden = !isEmpty || isWhole;
   at('find').hidden = !at('nothing').hidden;
   at('more').hidden = shelf.next === null || isLocal();
-  showCount(shelf, { q, rows: bookmarks.length, isLocal: isLocal(), hidden: removal.open === null ? 0 : 1 });
+  const waiting = entries.filter(({ state }) => state !== 'done').length;
+  showCount(shelf, { q, rows: shown.length, isLocal: isLocal(), hidden: removal.open.length, waiting });
   showBottom({ isReached, waiting: waitingCount(entries), removed: removal.open });
-}
-
-/** Goes to the sign-in page, because nobody is signed in. */
-async function toSignIn() {
-  await forget();
-  location.replace('/sign-in');
 }
 
 /** Whether the page no longer belongs to this person. It is then replaced. @param {unknown} error */
@@ -116,6 +121,7 @@ async function reached() {
   isReached = true;
   if (!wasUnreached) return;
   wasUnreached = false;
+  settle();
   for (const entry of entries) if (wasAway(entry)) await queue.retry(entry.id);
   await queue.sendNow();
 }
@@ -146,6 +152,12 @@ async function read() {
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 
+/** Reads the list in this time instead of when it would be read next. @param {number} ms */
+function lookIn(ms) {
+  clearTimeout(timer);
+  timer = setTimeout(look, ms);
+}
+
 /** Reads the list now, and again later. A hidden page does not ask. */
 async function look() {
   clearTimeout(timer);
@@ -154,8 +166,7 @@ async function look() {
   if (document.visibilityState !== 'visible') return;
   const now = Date.now();
   const isSoon = !isReached || waitingCount(entries) > 0 || shelf.shown.some((bookmark) => isMoving(bookmark, now));
-  clearTimeout(timer);
-  timer = setTimeout(look, isSoon && navigator.onLine ? SOON_MS : LATER_MS);
+  lookIn(isSoon && navigator.onLine ? SOON_MS : LATER_MS);
 }
 
 async function changed() {
@@ -169,7 +180,7 @@ function listen() {
     if (became) {
       shelf.put(became, { isNew: true });
       // A person who saves a page again wants to keep it.
-      if (removal.open?.id === became.id) removal.undo();
+      removal.undo(became.id);
     }
     // The read that follows decides whether the server is away: only then is everything sent at once when it is back.
     if (entry && isUnanswered(entry)) away();
@@ -197,29 +208,40 @@ function showResult(entry, became) {
 
 async function add() {
   const text = field.value;
-  const { url, problem } = readAddress(text);
+  const { urls, problem } = readAddresses(text);
   const isAgain = !isEdited && performance.now() - pressedAt < PRESS_AGAIN_MS;
   if (isAgain) return;
   field.setAttribute('aria-invalid', String(problem !== null));
   if (problem !== null) {
-    complain({ none: words().noAddress, bad: words().badAddress, credentials: words().credentialsInAddress }[problem]);
+    complain(problemText(problem));
     return field.focus();
   }
   isEdited = false;
   pressedAt = performance.now();
   try {
     shelf.pinned = null;
-    const { id } = await save(queue, url, 'web');
-    pressed.add(id);
-    // Cleared only when the link is stored. Otherwise the person can still copy it.
+    const ids = [];
+    for (const url of urls) ids.push((await save(queue, url, 'web')).id);
+    for (const id of ids) pressed.add(id);
+    // Cleared only when the links are stored. Otherwise the person can still copy them.
     if (field.value === text) field.value = '';
     await changed();
-    // Its result may be here already.
-    if (pressed.has(id)) announce(isOnline() ? words().saving : words().savedLater);
+    // Their results may be here already.
+    if (ids.some((id) => pressed.has(id))) announce(isOnline() ? words().saving : words().savedLater);
   } catch (error) {
+    reportError(error);
     pressedAt = -Infinity;
-    complain(error instanceof Error ? error.message : String(error));
+    complain(words().notStored);
   }
+}
+
+/** Pastes lines with blanks between them: the field would join them. @param {ClipboardEvent} event */
+function paste(event) {
+  const text = event.clipboardData?.getData('text').trim() ?? '';
+  if (!/[\r\n]/.test(text)) return;
+  event.preventDefault();
+  field.setRangeText(text.replace(/\s*[\r\n]\s*/g, ' '), field.selectionStart ?? 0, field.selectionEnd ?? 0, 'end');
+  isEdited = true;
 }
 
 /** @param {HTMLElement} row @param {Step} step */
@@ -246,7 +268,7 @@ async function step(row, step) {
     }
   } catch (error) {
     if (isOver(error)) return;
-    complain(words().retryFailed);
+    complain(words().retryFailed, { untilReached: api.hadNoResponse(error) });
   }
   void look();
 }
@@ -259,7 +281,13 @@ function edited(bookmark) {
 }
 
 function undo() {
-  if (removal.undo() !== null) announce(words().restored);
+  const back = removal.undo();
+  const last = back.at(-1);
+  if (last === undefined) return;
+  announce(words().restored(back.length));
+  const row = /** @type {HTMLElement | null} */ (list.querySelector(`[data-key="bookmark-${CSS.escape(last.id)}"]`));
+  row?.focus({ preventScroll: true });
+  row?.scrollIntoView({ block: 'nearest' });
 }
 
 /** Retries saves that were refused while their person was signed out. */
@@ -278,7 +306,7 @@ async function signOut() {
     await api.signOut();
     await toSignIn();
   } catch {
-    complain(words().unreachable);
+    complain(words().unreachable, { untilReached: true });
   }
 }
 
@@ -309,18 +337,29 @@ function watchEnd() {
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let typing;
 
-/** @param {string} q */
-function searchFor(q) {
+/**
+ * What is typed replaces the search in the address; what is clicked can be left with Back.
+ * @param {string} q @param {{ isClicked?: boolean }} [how]
+ */
+async function searchFor(q, { isClicked = false } = {}) {
   if (search.value !== q) search.value = q;
   clearTimeout(typing);
-  rememberSearch(wantedSearch());
+  rememberSearch(wantedSearch(), isClicked ? { y: scrollY, rows: shelf.loaded } : null);
   shelf.pinned = null;
   // The count of what is found takes the place of an earlier result.
   announce('');
   scrollTo({ top: 0 });
-  void look();
+  const looked = look();
   // Offline, the result is here at once.
   draw();
+  await looked;
+}
+
+/** Back or Forward: the search of that entry, and the place in its list. @param {PopStateEvent} event */
+async function wentBack({ state }) {
+  if (searchHere() === wantedSearch()) return;
+  await searchFor(searchHere());
+  if (state !== null) await restore(state);
 }
 
 /** @param {Event} event */
@@ -330,8 +369,8 @@ function pressedIn({ target }) {
   const button = inside('[data-step]');
   if (row === null) return;
   if (button) void step(row, /** @type {Step} */ (button.getAttribute('data-step')));
-  else if (inside('.tag')) searchFor(`#${inside('.tag')?.getAttribute('data-tag')}`);
-  else if (inside('.unfold') || (inside('.text') && !row.querySelector('.unfold[hidden]') && getSelection()?.isCollapsed !== false)) {
+  else if (inside('.tag')) void searchFor(searchOf(inside('.tag')?.getAttribute('data-tag') ?? ''), { isClicked: true });
+  else if (inside('.unfold, .reason') || (inside('.text') && !row.querySelector('.unfold[hidden]') && getSelection()?.isCollapsed !== false)) {
     unfold(row);
     draw();
   }
@@ -353,6 +392,7 @@ function wire() {
     void look();
   });
   field.addEventListener('input', () => (isEdited = true));
+  field.addEventListener('paste', paste);
   at('add').addEventListener('submit', (event) => {
     event.preventDefault();
     void add();
@@ -361,12 +401,12 @@ function wire() {
   for (const event of ['input', 'search']) {
     search.addEventListener(event, () => {
       clearTimeout(typing);
-      typing = setTimeout(() => searchFor(search.value), TYPING_MS);
+      typing = setTimeout(() => void searchFor(search.value), TYPING_MS);
     });
   }
   at('find').addEventListener('submit', (event) => {
     event.preventDefault();
-    searchFor(search.value);
+    void searchFor(search.value);
   });
   list.addEventListener('click', pressedIn);
   listenToKeys({ list, field, search, undo, help: openHelp });
@@ -374,6 +414,8 @@ function wire() {
   watchEnd();
   for (const event of ['online', 'offline', 'focus']) addEventListener(event, () => void look());
   document.addEventListener('visibilitychange', () => void look());
+  addEventListener('popstate', (event) => void wentBack(event));
+  setInterval(() => document.visibilityState === 'visible' && draw(), AGES_MS);
 }
 
 /** The texts that name the person, or that come as a list. */
@@ -391,7 +433,7 @@ async function restore({ y, rows }) {
 async function start() {
   speak(document);
   const here = await whoIsHere();
-  if (here.person === null) return toSignIn();
+  if (here.person === null) return toSignIn(location.pathname + location.search);
   person = here.person;
   isReached = here.isReached;
   wasUnreached = !here.isReached;

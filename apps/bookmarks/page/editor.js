@@ -63,7 +63,7 @@ export function openEditor(row, bookmark, { saved, failed }) {
       close();
       saved(changed);
     } catch (error) {
-      hint.textContent = error instanceof Refused ? error.message : said.editFailed;
+      hint.textContent = error instanceof Refused && error.code === 'body_invalid' ? said.tagsRefused : said.editFailed;
       failed(error);
     }
     save.disabled = false;

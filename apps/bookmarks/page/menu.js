@@ -1,7 +1,7 @@
 // @ts-check
 // The menu: save from anywhere, import and export, keyboard shortcuts, signing out.
 
-import { importFile, MAX_IMPORT_BYTES, Refused } from './api.js';
+import { importFile, MAX_IMPORT_BYTES, me, Refused } from './api.js';
 import { make } from './view.js';
 import { words } from './words.js';
 
@@ -56,26 +56,53 @@ export function wireMenu({ imported, isOver }) {
       input.value = '';
     });
   }
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (menu.querySelectorAll('a[download]'))) {
+    link.addEventListener('click', (event) => void beforeExport(link, event, isOver));
+  }
+}
+
+/** Shows how an import or an export ended. @param {string} text @param {{ isError?: boolean }} [how] */
+function report(text, { isError = false } = {}) {
+  const result = at('import-result');
+  result.textContent = text;
+  result.classList.toggle('bad', isError);
+}
+
+/** The export that may begin, because the server is there. @type {HTMLAnchorElement | null} */
+let allowed = null;
+
+/**
+ * Asks the server whether it is there, because a browser shows a download that failed as a broken file.
+ * @param {HTMLAnchorElement} link @param {Event} event @param {(error: unknown) => boolean} isOver
+ */
+async function beforeExport(link, event, isOver) {
+  if (allowed === link) return void (allowed = null);
+  event.preventDefault();
+  report('');
+  try {
+    await me();
+    allowed = link;
+    link.click();
+  } catch (error) {
+    if (!isOver(error)) report(words().exportFailed, { isError: true });
+  }
 }
 
 let isRunning = false;
 
 /** @param {File} file @param {() => void} imported @param {(error: unknown) => boolean} isOver */
 async function run(file, imported, isOver) {
-  const result = at('import-result');
   if (isRunning) return;
-  if (MAX_IMPORT_BYTES < file.size) {
-    result.textContent = words().importTooLarge;
-    return;
-  }
+  if (MAX_IMPORT_BYTES < file.size) return report(words().importTooLarge, { isError: true });
   isRunning = true;
-  result.textContent = words().importing;
+  report(words().importing);
   try {
     const { found, created, existing, skipped } = await importFile(file);
-    result.textContent = words().imported(found, created, existing, skipped);
+    report(words().imported(found, created, existing, skipped));
     imported();
   } catch (error) {
-    if (!isOver(error)) result.textContent = error instanceof Refused ? error.message : words().importStopped;
+    const isRefused = error instanceof Refused && error.code === 'body_invalid';
+    if (!isOver(error)) report(isRefused ? words().importRefused : words().importStopped, { isError: true });
   }
   isRunning = false;
 }

@@ -11,6 +11,8 @@ import { QUEUE } from './saves.js';
 
 const PERSON = 'person';
 const LIST = 'list';
+/** The path on this site to open after signing in. */
+export const AFTER = 'after-sign-in';
 /** Where the person was in the list, in this tab. */
 export const PLACE = 'place';
 
@@ -25,11 +27,11 @@ function kept(name) {
 
 /**
  * Returns the person who is signed in, or the last known one if the server cannot be reached. From then on the page only acts for them.
- * @returns {Promise<{ person: Person | null, isReached: boolean }>}
+ * @param {number} [patience] @returns {Promise<{ person: Person | null, isReached: boolean }>}
  */
-export async function whoIsHere() {
+export async function whoIsHere(patience) {
   try {
-    const person = shown(await me());
+    const person = shown(await me(patience));
     // Another person was signed in here and may not have signed out.
     if (kept(PERSON)?.id !== person.id) await forget();
     localStorage.setItem(PERSON, JSON.stringify(person));
@@ -83,6 +85,13 @@ export function remember(person, bookmarks) {
     // The storage is full. Offline, the page then only shows the saves that wait.
     localStorage.removeItem(LIST);
   }
+}
+
+/** Goes to the sign-in page, because nobody is signed in, and from there to a path of this site. @param {string} [after] */
+export async function toSignIn(after = '/') {
+  await forget();
+  sessionStorage.setItem(AFTER, after);
+  location.replace('/sign-in');
 }
 
 /** Deletes the local data of the person who was signed in, except saves that are not sent yet. */

@@ -9,10 +9,16 @@ export const MAX_RESTORED = 1_000;
 /** Returns the search in the address. */
 export const searchHere = () => new URLSearchParams(location.search).get('q') ?? '';
 
-/** Writes the search into the address. @param {string} q */
-export function rememberSearch(q) {
+/**
+ * Writes the search into the address. If the place that is left is given, Back returns to it.
+ * @param {string} q @param {{ y: number, rows: number } | null} left
+ */
+export function rememberSearch(q, left) {
   if (q === searchHere()) return;
-  history.replaceState(null, '', q === '' ? location.pathname : `?${new URLSearchParams({ q })}`);
+  const address = q === '' ? location.pathname : `?${new URLSearchParams({ q })}`;
+  if (left === null) return history.replaceState(null, '', address);
+  history.replaceState(left, '');
+  history.pushState(null, '', address);
 }
 
 /** Returns what was stored when this tab was left with this search. @returns {{ y: number, rows: number }} */

@@ -12,7 +12,7 @@ const PATH = '/v1/bookmarks';
 /** How long the server keeps keys: 72 h. */
 const KEYS_KEPT_MS = 72 * 60 * 60 * 1000;
 
-/** The longest title that is sent with a save. */
+/** The longest title that is sent with a save. One that is cut says so. */
 const MAX_TITLE_CHARS = 300;
 
 /**
@@ -51,7 +51,8 @@ export function openQueue(person, { lost = () => {}, away = () => {} } = {}) {
  * @param {Queue} queue @param {string} url @param {'web' | 'bookmarklet' | 'share'} from @param {string} [title]
  */
 export function save(queue, url, from, title = '') {
-  title = title.trim().slice(0, MAX_TITLE_CHARS);
+  const letters = Array.from(title.trim());
+  title = letters.length <= MAX_TITLE_CHARS ? letters.join('') : `${letters.slice(0, MAX_TITLE_CHARS - 1).join('')}…`;
   return queue.enqueue({
     url: PATH,
     body: { url, created_from: from, ...(title && { title }) },

@@ -3,7 +3,7 @@
 // fills the field: signing in takes a deliberate press, so no foreign page can sign a person in as somebody else by opening it.
 
 import { me, signIn, SignedOut } from './api.js';
-import { forget } from './person.js';
+import { AFTER, forget } from './person.js';
 import { heedPresses } from './press.js';
 import { languageButton, speak, words } from './words.js';
 
@@ -13,9 +13,6 @@ const form = /** @type {HTMLFormElement} */ (at('sign-in'));
 const field = /** @type {HTMLInputElement} */ (at('token'));
 const hint = at('hint');
 const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'));
-
-/** The path on this site to open after signing in. */
-const AFTER = 'after-sign-in';
 
 /** The name of the person who is already signed in. @type {string | null} */
 let here = null;

@@ -2,7 +2,7 @@
 // Computes the rows from the server's bookmarks and the saves that wait on this device. Pure: no clock, no network, no document.
 
 import { inOrder, shortOf } from './address.js';
-import { textHas } from './find.js';
+import { has } from './find.js';
 
 /** @typedef {import('./api.js').Bookmark} Bookmark */
 /** @typedef {import('./ichido/ichido.js').Entry} Entry */
@@ -26,7 +26,7 @@ import { textHas } from './find.js';
  *   | { kind: 'waiting' | 'sending' }
  *   | { kind: 'reading' | 'summarising', attempt: Attempt }
  *   | { kind: 'retryAt', at: number, code: string | null, attempt: Attempt }
- *   | { kind: 'error', code: string, message: string | null }} text
+ *   | { kind: 'error', code: string }} text
  * @property {Step[]} steps
  * @property {number} createdAt
  */
@@ -56,7 +56,7 @@ export const urlOf = (entry) => partsOf(entry).url;
  * @returns {Item[]}
  */
 export function items(bookmarks, entries, { q, isOnline, pinned = null }) {
-  const open = entries.filter((entry) => entry.state !== 'done' && textHas(Object.values(partsOf(entry)).join('\n'), q));
+  const open = entries.filter((entry) => entry.state !== 'done' && has(partsOf(entry), q));
   const waiting = open.map((entry) => ofEntry(entry, isOnline)).reverse();
   const rows = bookmarks.map((bookmark) => ofBookmark(bookmark, bookmark.id === pinned?.bookmark.id ? pinned : null));
   return rows[0]?.isPinned ? [rows[0], ...waiting, ...rows.slice(1)] : [...waiting, ...rows];
@@ -108,24 +108,20 @@ function ofEntry(entry, isOnline) {
 
 /** @param {Entry} entry @param {boolean} isOnline @returns {Item['text']} */
 function textOfEntry(entry, isOnline) {
-  if (entry.isHeld) return { kind: 'error', code: 'held', message: null };
-  if (entry.state === 'failed') {
-    // The server's own text if there is one: it says what is wrong with the URL.
-    const refused = entry.answer !== null && entry.answer.status >= 400 && entry.answer.status < 500;
-    return { kind: 'error', code: refused ? 'refused' : 'lost', message: refused ? detailOf(entry) : null };
-  }
+  if (entry.isHeld) return { kind: 'error', code: 'held' };
+  if (entry.state === 'failed') return { kind: 'error', code: errorOf(entry) };
   if (!isOnline) return { kind: 'waiting' };
   if (entry.state === 'retrying' && entry.nextAttemptAt !== null) return { kind: 'retryAt', at: entry.nextAttemptAt, code: null, attempt: null };
   return { kind: entry.state === 'processing' ? 'sending' : 'waiting' };
 }
 
-/** @param {Entry} entry @returns {string | null} */
-function detailOf(entry) {
+/** Returns why a save failed, as the code of the server's problem if it named one. @param {Entry} entry @returns {string} */
+export function errorOf({ answer }) {
+  if (answer === null || answer.status < 400 || 500 <= answer.status) return 'lost';
   try {
-    const detail = JSON.parse(entry.answer?.body ?? '').detail;
-    return typeof detail === 'string' ? detail : null;
+    return String(JSON.parse(answer.body ?? '').code);
   } catch {
-    return null;
+    return 'refused';
   }
 }
 
@@ -152,7 +148,8 @@ function ofBookmark(bookmark, pinned) {
     isOld: pinned?.isOld ?? false,
     state: bookmark.status,
     text: textOfBookmark(bookmark),
-    steps: bookmark.can_retry ? ['edit', 'remove', 'retry'] : ['edit', 'remove'],
+    // The first may disappear while it is pressed: the others are at the end of the row and stay in their places.
+    steps: bookmark.can_retry ? ['retry', 'edit', 'remove'] : ['edit', 'remove'],
     createdAt: Date.parse(bookmark.created_at),
   };
 }

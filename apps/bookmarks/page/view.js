@@ -2,13 +2,15 @@
 // The rows of the list. Everything is inserted as text, so no foreign markup is parsed.
 
 import { hostOf } from './address.js';
-import { language, words } from './words.js';
+import { errorText, language, words } from './words.js';
 
 /** @typedef {import('./state.js').Item} Item */
 /** @typedef {import('./state.js').Step} Step */
 
 /** A text that is shorter than this fits into its line on every screen, so there is nothing to unfold. */
 const SHORT_TEXT = 30;
+
+const MINUTE_MS = 60_000;
 
 /** What each row shows. @type {WeakMap<Element, string>} */
 const SHOWN = new WeakMap();
@@ -23,7 +25,7 @@ export function show(list, items, now) {
   items.forEach((item, place) => {
     const row = before.get(item.key) ?? newRow(item);
     // A long list is drawn often, and hardly ever changes.
-    const time = item.text.kind === 'retryAt' ? now : Math.floor(now / 60_000);
+    const time = item.text.kind === 'retryAt' ? now : Math.floor((now - item.createdAt) / MINUTE_MS);
     const shown = JSON.stringify([item, spoken, time, row.hasAttribute('data-open')]);
     if (SHOWN.get(row) !== shown) fill(row, item, now);
     SHOWN.set(row, shown);
@@ -88,10 +90,25 @@ function fill(row, item, now) {
   say(when, ago(item.createdAt, now));
   say(part(row, 'by'), item.text.kind === 'summary' && item.text.by === 'extract' ? words().byExtract : '');
   const text = textOf(item.text, row.hasAttribute('data-open'), now);
-  say(part(row, 'text'), text);
+  sayText(part(row, 'text'), item, text);
   unfolds(part(row, 'unfold'), item, text);
   tags(part(row, 'tags'), item.tags);
   buttons(part(row, 'doing'), item);
+}
+
+/**
+ * The words of a page without a summary are the button that shows the reason, which follows them.
+ * @param {HTMLElement} place @param {Item} item @param {string} text
+ */
+function sayText(place, item, text) {
+  if (item.text.kind !== 'noSummary') return say(place, text);
+  if (!place.querySelector('.reason')) place.replaceChildren(Object.assign(make('button', 'reason'), { type: 'button' }), '');
+  const [button, reason] = /** @type {[HTMLElement, Text]} */ (/** @type {unknown} */ (place.childNodes));
+  const said = words();
+  say(button, said.noSummary);
+  button.setAttribute('aria-label', `${said.noSummary}: ${said.why}`);
+  button.setAttribute('aria-expanded', String(place.closest('.item')?.hasAttribute('data-open')));
+  reason.data = text.slice(said.noSummary.length);
 }
 
 /** @param {HTMLElement} button @param {Item} item @param {string} text */
@@ -150,7 +167,9 @@ const NAMES = { retry: 'retry', edit: 'edit', remove: 'remove', release: 'sendAn
 
 /** @param {HTMLElement} place @param {Item} item */
 function buttons(place, item) {
-  const wanted = `${item.steps.join(' ')} ${language()} ${item.title}`;
+  // What has no text will have none at the next attempt either.
+  const isHopeless = item.text.kind === 'noSummary' && item.text.code === 'page_not_text';
+  const wanted = `${item.steps.join(' ')} ${isHopeless} ${language()} ${item.title}`;
   if (place.getAttribute('data-steps') === wanted) return;
   place.setAttribute('data-steps', wanted);
   const focused = place.contains(document.activeElement) ? document.activeElement?.getAttribute('data-step') : null;
@@ -158,12 +177,13 @@ function buttons(place, item) {
     ...item.steps.map((step) => {
       const button = Object.assign(make('button', 'plain'), { type: 'button', textContent: words()[NAMES[step]] });
       button.setAttribute('data-step', step);
+      button.toggleAttribute('data-quiet', step === 'retry' && isHopeless);
       // A screen reader says which row the button belongs to.
       button.setAttribute('aria-label', `${words()[NAMES[step]]}: ${item.title}`);
       return button;
     }),
   );
-  if (focused) /** @type {HTMLElement | null} */ (place.querySelector(`[data-step="${focused}"]`))?.focus();
+  if (focused) /** @type {HTMLElement} */ (place.querySelector(`[data-step="${focused}"]`) ?? place.closest('.item')).focus();
 }
 
 /** @param {Item['text']} text @param {boolean} isOpen @param {number} now @returns {string} */
@@ -172,7 +192,7 @@ function textOf(text, isOpen, now) {
   const errors = /** @type {Record<string, string>} */ (said.errors);
   // Our own text in the reader's language if there is one, otherwise the server's.
   const why = (/** @type {string} */ code, /** @type {string | null} */ message) =>
-    message !== null && (code === 'refused' || !(code in errors)) ? message : (errors[code] ?? said.errors.job_failed);
+    errors[code] ?? message ?? said.errors.job_failed;
   const nth = (/** @type {import('./state.js').Attempt} */ attempt) => (attempt === null ? '' : said.attempt(attempt.attempt, attempt.of));
   switch (text.kind) {
     case 'summary':
@@ -182,7 +202,7 @@ function textOf(text, isOpen, now) {
     case 'retryAt':
       return said.retryAt(ahead(text.at, now), nth(text.attempt), text.code === null ? '' : why(text.code, null));
     case 'error':
-      return why(text.code, text.message);
+      return errorText(text.code);
     case 'reading':
     case 'summarising':
       return said[text.kind] + nth(text.attempt);
@@ -194,7 +214,7 @@ function textOf(text, isOpen, now) {
 const STEPS = /** @type {const} */ ([
   ['day', 86_400_000],
   ['hour', 3_600_000],
-  ['minute', 60_000],
+  ['minute', MINUTE_MS],
 ]);
 
 /** @type {Map<string, Intl.RelativeTimeFormat>} */

@@ -36,6 +36,8 @@ const en = {
     `${found} links found: ${created} added, ${existing} already here${skipped > 0 ? `, ${skipped} skipped` : ''}.`,
   importStopped: 'The import stopped. Import the same file again: no link is added twice.',
   importTooLarge: 'The file is larger than 16 MB.',
+  importRefused: 'This file cannot be imported. Choose a bookmarks file of a browser (HTML) or our own export (JSON), with at most 50,000 links.',
+  exportFailed: 'Cannot reach the server, so there is nothing to export yet. Try again later.',
   exportHtml: 'Export as HTML',
   exportJson: 'Export as JSON',
   exportHow: 'HTML is for browsers and other bookmark managers. JSON also has the summaries, and restores your list here.',
@@ -80,22 +82,29 @@ const en = {
   noAddress: 'Paste a link first.',
   badAddress: 'This is not a link to a page. Links start with https:// or http://.',
   credentialsInAddress: 'This link contains a user name or a password. Remove it, then save the link again.',
+  addressTooLong: 'This link is too long. A link can have at most 2,048 characters.',
+  tooManyAddresses: 'These are too many links. Paste at most 20 at once, or import them as a file.',
+  notStored: 'Could not store the link on this device. Try again.',
   noAddressHere: 'The shared text does not contain a link.',
   retry: 'Retry',
   remove: 'Delete',
   giveUp: 'Discard',
   sendAnyway: 'Send anyway',
   removed: (/** @type {string} */ title) => `Deleted “${title}”.`,
+  removedMany: (/** @type {number} */ count) => `${count} deleted.`,
   removedHere: 'Removed again.',
-  restored: 'It is back in the list.',
-  removeFailed: (/** @type {string} */ title) => `Could not delete “${title}”. It is back in the list.`,
+  restored: /** @returns {string} */ (/** @type {number} */ count) => (count === 1 ? 'It is back in the list.' : 'They are back in the list.'),
+  removeFailed: (/** @type {string} */ title, /** @type {number} */ count) =>
+    count === 1 ? `Could not delete “${title}”. It is back in the list.` : `Could not delete ${count} bookmarks. They are back in the list.`,
   retried: 'Trying again.',
   retryFailed: 'That did not work. Try again later.',
+  tagsRefused: 'A bookmark can have at most 20 tags, each of at most 40 characters.',
   editFailed: 'Could not save the changes. Try again.',
   edited: 'Changes saved.',
   noText: 'This page has no text to summarise.',
   byExtract: 'excerpt',
   noSummary: 'Saved, no summary',
+  why: 'show the reason',
   because: (/** @type {string} */ why) => `Saved, no summary. ${why}`,
   saving: 'Saving',
   waiting: 'Stored on this device. It will be sent when the server can be reached.',
@@ -128,6 +137,7 @@ const en = {
     job_parked: 'Summarising was interrupted. The person who runs this service has to decide what happens next.',
     job_cancelled: 'Summarising was cancelled.',
     held: 'This was sent a long time ago, and we do not know whether it arrived. Check the list before you send it again.',
+    url_refused: 'This link cannot be saved: it is too long, or it does not lead to a page.',
     refused: 'The server rejected it.',
     lost: 'The server could not be reached or did not respond.',
   },
@@ -167,6 +177,8 @@ const ja = {
     `${found}件中、${created}件を追加しました。${existing}件は保存済みです。${skipped > 0 ? `${skipped}件は追加できませんでした。` : ''}`,
   importStopped: 'インポートが中断されました。同じファイルをもう一度読み込んでください。重複して追加されることはありません。',
   importTooLarge: 'ファイルが16MBを超えています。',
+  importRefused: 'このファイルは読み込めません。ブラウザーのブックマークファイル（HTML）か、このサービスからエクスポートしたファイル（JSON）を選んでください。リンクは5万件までです。',
+  exportFailed: 'サーバーに接続できないため、エクスポートできません。しばらくしてからもう一度お試しください。',
   exportHtml: 'HTMLでエクスポート',
   exportJson: 'JSONでエクスポート',
   exportHow: 'HTMLは、ブラウザーやほかのブックマークサービスで読み込めます。JSONには要約も含まれ、ここで一覧を元どおりに復元できます。',
@@ -210,22 +222,28 @@ const ja = {
   noAddress: 'URLを貼り付けてください。',
   badAddress: 'ページのURLではありません。URLは https:// か http:// で始まります。',
   credentialsInAddress: 'URLにユーザー名かパスワードが含まれています。取り除いてから、もう一度保存してください。',
+  addressTooLong: 'URLが長すぎます。2,048文字以内のURLを保存できます。',
+  tooManyAddresses: 'URLが多すぎます。一度に貼り付けられるのは20件までです。それより多い場合は、ファイルからインポートしてください。',
+  notStored: 'リンクをこの端末に保管できませんでした。もう一度お試しください。',
   noAddressHere: '共有された内容にURLが含まれていません。',
   retry: '再試行',
   remove: '削除',
   giveUp: '破棄',
   sendAnyway: 'それでも送信',
   removed: (title) => `「${title}」を削除しました。`,
+  removedMany: (count) => `${count}件を削除しました。`,
   removedHere: '保存を取り消しました。',
-  restored: '一覧に戻しました。',
-  removeFailed: (title) => `「${title}」を削除できなかったため、一覧に戻しました。`,
+  restored: () => '一覧に戻しました。',
+  removeFailed: (title, count) => `${count === 1 ? `「${title}」` : `${count}件`}を削除できなかったため、一覧に戻しました。`,
   retried: 'もう一度試しています。',
   retryFailed: 'うまくいきませんでした。しばらくしてからもう一度お試しください。',
+  tagsRefused: 'タグは20個まで、1個につき40文字までです。',
   editFailed: '変更を保存できませんでした。もう一度お試しください。',
   edited: '変更を保存しました。',
   noText: 'このページには要約できる文章がありません。',
   byExtract: '抜粋',
   noSummary: '保存済み。要約に失敗しました',
+  why: '理由を表示',
   because: (why) => `保存済み。要約に失敗しました。${why}`,
   saving: '保存しています',
   waiting: 'この端末に保管しています。サーバーに接続でき次第、送信します。',
@@ -258,6 +276,7 @@ const ja = {
     job_parked: '要約が中断されました。このサービスの管理者の判断を待っています。',
     job_cancelled: '要約は取り消されました。',
     held: 'かなり前に送信しましたが、届いたかどうか分かりません。もう一度送信する前に、一覧を確認してください。',
+    url_refused: 'このリンクは保存できません。長すぎるか、ページのURLではありません。',
     refused: 'サーバーが受け付けませんでした。',
     lost: 'サーバーに接続できないか、応答がありませんでした。',
   },
@@ -275,6 +294,15 @@ export function language() {
 }
 
 export const words = () => ALL[language()];
+
+/** Returns why a save failed, in words. @param {string} code */
+export const errorText = (code) => /** @type {Record<string, string>} */ (words().errors)[code] ?? words().errors.refused;
+
+/** Returns what is wrong with a text that should contain an address. @param {import('./address.js').Problem} problem */
+export function problemText(problem) {
+  const { noAddress: none, badAddress: bad, credentialsInAddress: credentials, addressTooLong: long, tooManyAddresses: many } = words();
+  return { none, bad, credentials, long, many }[problem];
+}
 
 /** Fills the page with its texts and shows it. @param {Document} page */
 export function speak(page) {
