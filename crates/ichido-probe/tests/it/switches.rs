@@ -220,6 +220,20 @@ async fn http2_that_is_asked_for_must_be_spoken() {
     assert!(error.to_string().contains("does not speak HTTP/2"), "{error}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn https_to_a_plain_port_names_http() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = HttpUrl::parse(&format!("https://{}/", listener.local_addr().unwrap())).unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await);
+        }
+    });
+    let target = Target { url, ..target(&Service::start("").await) };
+    let error = run(&target, BOUNDS, [1, 2, 3, 4], clock::now, |_| ()).await.unwrap_err();
+    assert!(error.to_string().ends_with("the API may speak plain HTTP; try http://"), "{error}");
+}
+
 pub(crate) fn of_rule<'a>(report: &'a Report, id: &str) -> &'a Verdict {
     &report.findings.iter().find(|finding| finding.rule.id == id).unwrap().verdict
 }

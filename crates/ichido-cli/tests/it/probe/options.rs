@@ -204,3 +204,34 @@ async fn consent_names_what_is_sent_where_and_what_it_leaves() {
     }
     assert!(!output.err.contains("t0ken-of-ann"), "{}", output.err);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_work_is_found_before_anything_is_sent() {
+    let service = counting().await;
+    let url = format!("http://{}/orders", service.address);
+    let cases: [(&[&str], &str); 5] = [
+        (&["--max-requests", "0"], "--max-requests: must be at least 1"),
+        (&["--timeout", "0s"], "--timeout: must be more than 0"),
+        (&["--max-time", "0s"], "--max-time: must be more than 0"),
+        (&["--junit", "/no such folder/probe.xml"], "--junit: cannot write /no such folder/probe.xml"),
+        (&["--sarif", "/no such folder/probe.sarif"], "--sarif: cannot write"),
+    ];
+    for (flags, why) in cases {
+        let output = run(&[&[&*url], flags].concat()).await;
+        assert!(output.code == Some(2) && output.err.contains(why), "{why}: {}", output.err);
+    }
+    assert_eq!(service.seen().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_not_accepted_ends_the_command() {
+    let service = FakeService::start(|_, _| ServiceAction::status("401 Unauthorized")).await;
+    let url = format!("http://{}/orders", service.address);
+    let output = run(&[&url, "--header", "X-Anything: s3cret-header"]).await;
+    let why = "ichido: nothing was tested: the first request was not accepted: 401";
+    assert!(output.code == Some(1) && output.err.contains(why), "{}", output.err);
+    assert_eq!(service.seen().iter().filter(|request| !request.first.is_empty()).count(), 1);
+    let planned = run(&[&url, "--header", "X-Anything: s3cret-header", "--dry-run"]).await;
+    assert!(planned.out.contains("$PROBE_X_ANYTHING"), "{}", planned.out);
+    assert!(!format!("{}{}{}", output.out, output.err, planned.out).contains("s3cret"), "{}", planned.out);
+}
