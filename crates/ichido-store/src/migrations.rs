@@ -13,7 +13,7 @@ use crate::error_detail::redact_migration;
 /// Versions 1 to 4 were never released: the baseline has their tables under new names.
 macro_rules! steps {
     ($database:literal) => {
-        steps!($database, 5 "baseline", 6 "queue_parallelism", 7 "series", 8 "audit_list", 9 "failure_groups", 10 "dashboard_sessions", 11 "letter_asked", 12 "replays")
+        steps!($database, 5 "baseline", 6 "queue_parallelism", 7 "series", 8 "audit_list", 9 "failure_groups", 10 "dashboard_sessions", 11 "letter_asked", 12 "replays", 13 "requeued_due")
     };
     ($database:literal, $($version:literal $name:literal),+) => {
         vec![$({

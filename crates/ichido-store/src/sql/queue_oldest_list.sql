@@ -16,9 +16,13 @@ SELECT f.queue, min(f.since) AS oldest
 FROM (
     -- Not a join: PostgreSQL expects more priorities than there are, and would read all messages.
     SELECT l.queue, (
-        SELECT coalesce(m.due, m.created_at) FROM ichido.messages m WHERE m.id = (
-            SELECT r.message_id FROM ichido.ready r
-            WHERE r.queue = l.queue AND r.priority = l.priority ORDER BY r.message_id LIMIT 1)
+        SELECT coalesce(
+            CASE WHEN r.last_fence IS NOT NULL THEN (SELECT max(e.at) FROM (
+                SELECT x.kind, x.at FROM ichido.events x WHERE x.message_id = r.message_id ORDER BY x.fence DESC LIMIT 32
+            ) e WHERE e.kind IN ('requeued', 'decided')) END,
+            (SELECT coalesce(m.due, m.created_at) FROM ichido.messages m WHERE m.id = r.message_id))
+        FROM ichido.ready r
+        WHERE r.queue = l.queue AND r.priority = l.priority ORDER BY r.message_id LIMIT 1
     ) AS since
     FROM lane l WHERE l.priority IS NOT NULL
 ) f

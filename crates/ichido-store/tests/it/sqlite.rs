@@ -219,7 +219,7 @@ async fn a_newer_database_is_refused() {
     .await
     .unwrap();
     let refused = Store::open(&file.url, 2).await.map(drop);
-    assert!(matches!(refused, Err(StoreError::TooNew { found: 99, known: 12 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 99, known: 13 })), "{refused:?}");
 }
 
 #[tokio::test]

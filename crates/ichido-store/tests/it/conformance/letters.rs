@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    StoreFixture, TRAVELS_FOR, bad_request, final_failure, in_doubt, key, many, message, new_id, only, queue,
-    queue_named, terms,
+    DAY, StoreFixture, TRAVELS_FOR, bad_request, final_failure, in_doubt, key, many, message, new_id, only,
+    queue, queue_named, terms,
 };
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::None };
@@ -173,6 +173,25 @@ both_databases! {
         let kinds: Vec<&str> = steps.iter().map(|step| step.kind.as_str()).collect();
         assert_eq!(kinds, ["claimed", "failed", "requeued", "claimed", "succeeded"]);
         assert_eq!(steps[2].actor.as_deref(), Some("olivia"));
+    }
+
+    #[test]
+    async fn a_requeued_message_waits_since_its_requeue(fixture: StoreFixture) {
+        let (mail, first) = (queue_named("mail"), fixture.dead("k1", Effect::NotDone).await);
+        let second = fixture.dead_of(&mail, "alice", ErrorCode::BadRequest, "refused").await;
+        fixture.pass(DAY);
+        let before = fixture.store.now().await.unwrap();
+        let _ = fixture.step(first, REQUEUE).await;
+        let _ = fixture.take(&[second], REQUEUE).await;
+        let mut of_each = fixture.store.queues().oldest_of_each().await.unwrap();
+        of_each.sort();
+        for (id, queue, (name, since)) in [(second, mail, of_each.remove(0)), (first, queue(), of_each.remove(0))] {
+            let requeued = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
+            assert_eq!((requeued.kind.as_str(), before <= requeued.at), ("requeued", true));
+            assert_eq!(fixture.row(id).await.next_attempt, Some(requeued.at), "it is due from the requeue");
+            assert_eq!(fixture.store.queues().oldest(&queue).await.unwrap(), Some(requeued.at));
+            assert_eq!((name.as_str(), since), (queue.as_str(), requeued.at));
+        }
     }
 
     #[test]
