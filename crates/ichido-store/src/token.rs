@@ -47,6 +47,8 @@ pub mod limits {
     pub const MAX_QUEUES: usize = 256;
     /// The maximum number of sessions of the dashboard.
     pub const MAX_SESSIONS: u32 = 1_000;
+    /// Maximum sessions of one token, so nobody ends the sessions of others by signing in often.
+    pub const MAX_SESSIONS_PER_TOKEN: u32 = 50;
     /// The maximum number of tokens that are listed: the newest.
     pub const MAX_TOKENS: u32 = 10_000;
 }

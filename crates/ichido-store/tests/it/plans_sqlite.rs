@@ -39,7 +39,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 53] = [
+const SMALL: [(&str, &str); 54] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -108,6 +108,10 @@ const SMALL: [(&str, &str); 53] = [
     (
         "session_prune.sql",
         "SCAN ichido_dashboard_sessions USING COVERING INDEX ichido_dashboard_sessions_expiry",
+    ),
+    (
+        "session_prune_token.sql",
+        "SCAN ichido_dashboard_sessions USING INDEX ichido_dashboard_sessions_expiry",
     ),
     ("sealed_keys_find.sql", "SCAN p"),
     ("sealed_keys_over.sql", "SCAN p"),

@@ -77,14 +77,29 @@ both_databases! {
 
     #[test]
     async fn sessions_are_bounded(fixture: StoreFixture) {
-        let (tokens, token) = (fixture.store.tokens(), Uuid::now_v7());
+        let tokens = fixture.store.tokens();
         let hash = |number: u32| *Digest::of_bytes(&number.to_be_bytes()).as_bytes();
+        let token = |number: u32| Uuid::from_u128((number / limits::MAX_SESSIONS_PER_TOKEN).into());
         for number in 0..=limits::MAX_SESSIONS {
             let ttl = Duration::from_hours(1) + Duration::from_millis(number.into());
-            tokens.start_session(token, hash(number), ttl).await.unwrap();
+            tokens.start_session(token(number), hash(number), ttl).await.unwrap();
         }
         assert_eq!(tokens.session(hash(0)).await.unwrap(), None, "it ends first");
-        assert_eq!(tokens.session(hash(1)).await.unwrap(), Some(token));
+        assert_eq!(tokens.session(hash(1)).await.unwrap(), Some(token(1)));
+    }
+
+    #[test]
+    async fn a_token_ends_only_its_own_sessions(fixture: StoreFixture) {
+        let (tokens, ann, eve) = (fixture.store.tokens(), Uuid::now_v7(), Uuid::now_v7());
+        let hash = |number: u32| *Digest::of_bytes(&number.to_be_bytes()).as_bytes();
+        let ttl = |number: u32| Duration::from_hours(1) + Duration::from_millis(number.into());
+        tokens.start_session(ann, hash(0), ttl(0)).await.unwrap();
+        for number in 1..=limits::MAX_SESSIONS_PER_TOKEN + 1 {
+            tokens.start_session(eve, hash(number), ttl(number)).await.unwrap();
+        }
+        assert_eq!(tokens.session(hash(0)).await.unwrap(), Some(ann));
+        assert_eq!(tokens.session(hash(1)).await.unwrap(), None, "its own oldest makes room");
+        assert_eq!(tokens.session(hash(2)).await.unwrap(), Some(eve));
     }
 
     #[test]
