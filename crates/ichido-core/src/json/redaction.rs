@@ -1,7 +1,7 @@
 //! Hides values from people: those at a queue's JSON pointers, and the same values wherever else they appear.
 //!
 //! Guarantee: what is shown has no value at a pointer, in any document, and no text with a value that the message's request has
-//! at a pointer. What cannot be searched (a request that is not JSON, an incomplete document) is hidden as a whole. Numbers keep
+//! at a pointer, also as URLs and HTML write it. What cannot be searched (a request that is not JSON, an incomplete document) is hidden as a whole. Numbers keep
 //! their spelling, and a text without anything to hide is returned as it is.
 //!
 //! [`Redaction`] has the pointers. [`Redaction::of_request`] makes the [`Redactor`] of one message.
@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use super::value::array_index;
 use super::{Document, JsonValue, Kind, Pointer, PointerError, string};
+use crate::text::percent_encoded;
 
 /// Stands for what is hidden.
 pub const REDACTED: &str = "[redacted]";
@@ -105,9 +106,15 @@ impl Redaction {
         let Ok(document) = Document::parse(request, request.len()) else { return Secrets::Unknown };
         let mut secrets = Vec::new();
         collect(document.root(), &self.steps(), false, &mut secrets);
+        if MAX_SECRETS < secrets.len() {
+            return Secrets::Unknown;
+        }
+        let spellings: Vec<String> = secrets.iter().flat_map(|secret| spellings(secret)).collect();
+        secrets.extend(spellings);
         // A longer one first: it may contain a shorter one.
-        secrets.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.len()));
-        if MAX_SECRETS < secrets.len() { Secrets::Unknown } else { Secrets::Values(secrets) }
+        secrets.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        secrets.dedup();
+        Secrets::Values(secrets)
     }
 
     /// Returns the redactor of a message, by its request.
@@ -175,6 +182,11 @@ impl Redactor<'_> {
         }
     }
 
+    /// Returns a digest as people see it: with the digest and all other values, a short hidden value can be guessed.
+    pub fn digest(&self, digest: String) -> String {
+        if self.redaction.is_empty() { digest } else { REDACTED.to_owned() }
+    }
+
     /// Returns a text, such as an error, as people see it. It may end with a JSON document.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.redaction.is_empty() {
@@ -226,6 +238,30 @@ fn collect(value: JsonValue<'_, '_>, steps: &Steps<'_>, is_inside: bool, secrets
     for (name, member) in value.members() {
         collect(member, &inside(steps, |step| step == name), is_hidden, secrets);
     }
+}
+
+/// The marks that only some encoders of a URL leave as they are.
+const PLAIN_IN_URL: [&[u8]; 3] = [b"-_.~", b"-_.!~*'()", b"-_.*"];
+/// How pages write a double and a single quote.
+const QUOTES_IN_HTML: [(&str, &str); 5] =
+    [("\"", "'"), ("&quot;", "&#39;"), ("&#34;", "&#39;"), ("&quot;", "&#x27;"), ("&quot;", "&#039;")];
+
+/// Returns how a value is written in a URL and in a page, where that differs: receivers repeat what they got.
+fn spellings(secret: &str) -> Vec<String> {
+    let mut spellings = Vec::new();
+    for plain in PLAIN_IN_URL {
+        let upper = percent_encoded(secret, plain);
+        let lower = secret.bytes().fold(String::new(), |text, byte| {
+            let is_plain = byte.is_ascii_alphanumeric() || plain.contains(&byte);
+            if is_plain { text + &char::from(byte).to_string() } else { text + &format!("%{byte:02x}") }
+        });
+        spellings.extend([upper.replace("%20", "+"), lower.replace("%20", "+"), upper, lower]);
+    }
+    let escaped = secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    spellings
+        .extend(QUOTES_IN_HTML.map(|(double, single)| escaped.replace('"', double).replace('\'', single)));
+    spellings.retain(|spelling| spelling != secret);
+    spellings
 }
 
 /// Replaces every secret in a text.
@@ -432,6 +468,35 @@ mod tests {
             assert_eq!(once, expected, "{text}");
             assert_eq!(redactor.text(&once), expected, "again");
         }
+    }
+
+    #[test]
+    fn hidden_values_are_hidden_as_urls_and_html_write_them() {
+        let redaction = redaction(&["/email", "/name"]);
+        let redactor = redaction.of_request(br#"{"email":"a+b@example.com","name":"O'Neil & \"Sons\" <x>"}"#);
+        for text in [
+            "GET /?to=a%2Bb%40example.com",
+            "GET /?to=a%2bb%40example.com",
+            "GET /?by=O%27Neil%20%26%20%22Sons%22%20%3Cx%3E",
+            "GET /?by=O'Neil%20%26%20%22Sons%22%20%3Cx%3E",
+            "GET /?by=O%27Neil+%26+%22Sons%22+%3Cx%3E",
+            "GET /?by=o: O&#39;Neil &amp; &quot;Sons&quot; &lt;x&gt;",
+            "GET /?by=o: O'Neil &amp; \"Sons\" &lt;x&gt;",
+            "GET /?by=o: O&#x27;Neil &amp; &quot;Sons&quot; &lt;x&gt;",
+        ] {
+            let shown = redactor.text(text);
+            assert!(
+                shown.ends_with(REDACTED) && !shown.contains("Sons") && !shown.contains("example"),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn digest_of_a_redacted_request_is_hidden() {
+        let digest = || "sha256:00".to_owned();
+        assert_eq!(redaction(&["/a"]).of_stored().digest(digest()), REDACTED);
+        assert_eq!(Redaction::NONE.of_stored().digest(digest()), digest());
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub struct MessageFacts {
     pub content_type: String,
     /// Size of the request, which is at `/request`.
     pub request_bytes: usize,
+    /// Request digest: `sha256:` of the canonical request; `[redacted]` if its queue redacts values.
     pub request_digest: String,
     /// `queued`, `sending`, `failed` (waiting for its next attempt), `parked` (waiting for a person), `sent`, `dead` or `cancelled`.
     pub status: String,
@@ -205,7 +206,7 @@ pub struct MessageResult {
     pub status: Option<u16>,
     /// The receiver's own id, such as a broker's order id.
     pub receipt: Option<String>,
-    /// `sha256:` of the canonical result; `sha256:from-conflict` if the receiver had processed it before.
+    /// `sha256:` of the canonical result; `sha256:from-conflict` if the receiver had processed it before, `[redacted]` if its queue redacts values.
     pub result_digest: Option<String>,
     /// The receiver's response; null if it was empty, or is not known.
     pub response: Option<ResultResponse>,
@@ -276,7 +277,7 @@ impl MessageFacts {
             idempotency_key: row.key.as_str().to_owned(),
             content_type: row.content_type,
             request_bytes: row.request.len(),
-            request_digest: row.request_digest.to_string(),
+            request_digest: redactor.digest(row.request_digest.to_string()),
             status: row.status.to_string(),
             effect: row.status.effect_name(row.effect).to_owned(),
             attempts: row.attempts,
@@ -309,7 +310,7 @@ impl Message {
             at: step.at.to_string(),
             status: step.status,
             receipt: redacted(step.receipt.clone(), &redactor),
-            result_digest: result_digest(step),
+            result_digest: result_digest(step, &redactor),
             response: step.response.as_ref().map(|response| ResultResponse::new(response, &redactor)),
         });
         let replaced = transitions.iter().rev().find(|step| step.kind == LifecycleEvent::Replaced.name());
@@ -422,7 +423,7 @@ impl Event {
     fn new(row: &MessageRow, step: Transition, redactor: &Redactor<'_>) -> Self {
         Self {
             at: step.at.to_string(),
-            result_digest: result_digest(&step),
+            result_digest: result_digest(&step, redactor),
             kind: step.kind,
             from: Some(step.from.to_string()),
             to: step.to.to_string(),
@@ -446,9 +447,9 @@ fn redacted(text: Option<String>, redactor: &Redactor<'_>) -> Option<String> {
     text.map(|text| redactor.text(&text).into_owned())
 }
 
-fn result_digest(step: &Transition) -> Option<String> {
+fn result_digest(step: &Transition, redactor: &Redactor<'_>) -> Option<String> {
     match step.result_digest {
-        Some(digest) => Some(digest.to_string()),
+        Some(digest) => Some(redactor.digest(digest.to_string())),
         None if step.code.as_deref() == Some(ErrorCode::ConflictProcessed.as_str()) => {
             Some(FROM_CONFLICT.to_owned())
         }

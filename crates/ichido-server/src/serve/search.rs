@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use http::StatusCode;
+use ichido_core::json::{Pointer, Redaction};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
 use ichido_store::message::limits::MAX_SEARCHED;
@@ -27,6 +28,9 @@ use super::request::{Anyone, AuthorizedRequest};
 use super::response::json;
 use super::text;
 use crate::limits::{LIST_PART, MAX_LIST_SCANNED};
+
+/// Where a queue that redacts receipts has them.
+const RECEIPT: &str = "/receipt";
 
 /// Filters for messages.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -157,19 +161,31 @@ impl MessageSearch {
 
     /// Refuses a field that is redacted in a queue that is searched: whether it has a value would tell the value.
     fn check_redacted(&self, api: &ApiState) -> Result<(), Problem> {
-        let Some(field) = &self.field else { return Ok(()) };
+        let receipt = self.filter.receipt.is_some().then(|| Pointer::parse(RECEIPT).ok()).flatten();
+        let pointers = || self.field.iter().map(|field| field.pointer()).chain(&receipt);
         let is_searched = |name: &str| self.filter.queue.as_ref().is_none_or(|queue| queue.as_str() == name);
         let mut searched = api.queues.keys().filter(|name| is_searched(name));
-        match searched.find(|name| api.redaction(name).overlaps(field.pointer())) {
+        let hidden = |name: &String| {
+            let redaction = api.redaction(name);
+            pointers().find(|pointer| redaction.overlaps(pointer)).map(|pointer| (name.clone(), pointer))
+        };
+        match searched.find_map(hidden) {
             None => Ok(()),
-            Some(name) => {
-                let pointer = field.pointer();
+            Some((name, pointer)) => {
                 let detail = format!(
                     "the field {pointer} is redacted in queue {name}, so it cannot be searched; search another field, or name another queue"
                 );
                 Err(Problem::new(Code::ParameterInvalid, detail))
             }
         }
+    }
+
+    /// Whether a message may be found by its receipt: one that is not shown must not be confirmed either.
+    fn shows_receipt(&self, row: &MessageRow, redaction: &Redaction) -> bool {
+        let Some(receipt) = self.filter.receipt.as_deref().filter(|_| !redaction.is_empty()) else {
+            return true;
+        };
+        redaction.of_request(&row.request).text(receipt) == receipt
     }
 
     async fn run(mut self, api: &ApiState, caller: &ApiCaller) -> Result<MessagePage, Problem> {
@@ -186,9 +202,11 @@ impl MessageSearch {
             for (row, fits) in matched.by_ref() {
                 scanned += 1;
                 self.filter.after = Some(row.id);
-                if fits && caller.can_see(&row.queue, &row.identity) {
+                let redaction = api.redaction(&row.queue);
+                let is_shown =
+                    caller.can_see(&row.queue, &row.identity) && self.shows_receipt(&row, redaction);
+                if fits && is_shown {
                     last = Some(row.id);
-                    let redaction = api.redaction(&row.queue);
                     page.messages.push(Listed::new(row, redaction));
                 }
                 if page.messages.len() == self.limit as usize {
