@@ -29,6 +29,17 @@ pub fn visible(text: &str) -> String {
     escaped
 }
 
+/// Escapes like [`visible`], but leaves line feeds and tabs: for a text of several lines.
+pub fn visible_lines(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for piece in text.split_inclusive(['\n', '\t']) {
+        let words = piece.trim_end_matches(['\n', '\t']);
+        escaped.push_str(&visible(words));
+        escaped.push_str(piece.get(words.len()..).unwrap_or_default());
+    }
+    escaped
+}
+
 /// Returns the beginning of a text as one [`visible`] line of at most `max_chars` characters.
 ///
 /// ```
@@ -86,5 +97,8 @@ mod tests {
             let escaped = visible(&format!("a{one}b"));
             assert!(escaped.starts_with("a\\") && escaped.is_ascii(), "{escaped}");
         }
+        let lines = "a\n\tb\n\n";
+        assert_eq!(visible_lines(lines), lines);
+        assert_eq!(visible_lines("a\n\u{202e}b\r\n"), "a\n\\u{202e}b\\r\n");
     }
 }

@@ -71,11 +71,11 @@ mod was_it_done;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router};
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode, Uri};
 use ichido_http::clock;
@@ -129,7 +129,7 @@ struct Dashboard {
 /// Returns the dashboard as routes to merge into another axum app, all below a path such as `/ichido`.
 ///
 /// A token is required, as for [`mount`](super::mount): create one with `ichido token create` on the same store. The session cookie
-/// belongs to the whole host.
+/// belongs to the whole host and port.
 pub async fn router(store: Store, config: &Config, path: &str) -> Router {
     let (api, access) = mounted::state(store, config).await;
     let guard = RequestGuard { access: Arc::clone(&access), request_limits: api.request_limits };
@@ -138,24 +138,48 @@ pub async fn router(store: Store, config: &Config, path: &str) -> Router {
 
 /// Returns all pages, below a path.
 pub(super) fn pages(api: Arc<ApiState>, access: Arc<Access>, base: &str) -> Router {
-    let dashboard = Arc::new(Dashboard {
-        routes: api::routes().with_state(Arc::clone(&api)),
-        api,
-        access,
-        sessions: Sessions::default(),
-        sampler: Sampler::default(),
-        charts: ChartData::default(),
-        shared_reads: SharedReads::default(),
-        base: base.to_owned(),
+    routed(&Dashboard::new(api, access, base))
+}
+
+/// Returns all pages of a server, and the page at a path that has none.
+pub(super) fn pages_of_server(api: Arc<ApiState>, access: Arc<Access>) -> (Router, Router) {
+    let dashboard = Dashboard::new(api, access, "");
+    let admitted = from_fn_with_state((Arc::clone(&dashboard), Needs::Viewer), admit);
+    let no_page = Router::new().fallback(async |Extension(visitor): Extension<Visitor>| {
+        let text = frame_texts::Texts::of(visitor.language).no_page;
+        PageRefusal::from(Problem::new(Code::RouteUnknown, text))
     });
+    (routed(&dashboard), no_page.layer(admitted).layer(from_fn(protect)))
+}
+
+impl Dashboard {
+    fn new(api: Arc<ApiState>, access: Arc<Access>, base: &str) -> Arc<Self> {
+        Arc::new(Self {
+            routes: api::routes().with_state(Arc::clone(&api)),
+            api,
+            access,
+            sessions: Sessions::default(),
+            sampler: Sampler::default(),
+            charts: ChartData::default(),
+            shared_reads: SharedReads::default(),
+            base: base.to_owned(),
+        })
+    }
+}
+
+fn routed(dashboard: &Arc<Dashboard>) -> Router {
+    let base = &dashboard.base;
     let mut router = Router::new();
     for PageRoute { path, needs, handler, .. } in routes() {
-        let path = if path == "/" && !base.is_empty() { base.to_owned() } else { format!("{base}{path}") };
-        let admitted = from_fn_with_state((Arc::clone(&dashboard), needs), admit);
+        let path = if path == "/" && !base.is_empty() { base.clone() } else { format!("{base}{path}") };
+        let admitted = from_fn_with_state((Arc::clone(dashboard), needs), admit);
         router = router.route(&path, handler.layer(admitted));
     }
     let asset = get(async |Path(name): Path<String>| assets::get(&name));
-    router.route(&format!("{base}/assets/{{name}}"), asset).with_state(dashboard).layer(from_fn(protect))
+    router
+        .route(&format!("{base}/assets/{{name}}"), asset)
+        .with_state(Arc::clone(dashboard))
+        .layer(from_fn(protect))
 }
 
 /// The role that a page needs.

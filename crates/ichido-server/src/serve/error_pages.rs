@@ -108,7 +108,7 @@ fn page(markdown: &'static str, headers: &HeaderMap) -> Response {
 }
 
 /// Whether the client names HTML, as browsers do. curl accepts everything and names nothing.
-fn accepts_html(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut types = values.flat_map(|value| value.split(',')).filter_map(|range| range.split(';').next());
     types.any(|name| name.trim().eq_ignore_ascii_case("text/html"))

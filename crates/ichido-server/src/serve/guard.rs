@@ -5,15 +5,18 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use http::Method;
 use http::header::X_CONTENT_TYPE_OPTIONS;
 use ichido_core::settings::size;
 use ichido_http::problem::NOSNIFF;
+use tower_service::Service as _;
 
 use super::access::Access;
 use super::api::is_public;
+use super::error_pages::accepts_html;
 use super::problem::{Code, Problem};
 use crate::limits::RequestLimits;
 
@@ -30,10 +33,23 @@ impl RequestGuard {
         routes.layer(from_fn_with_state(self, guard_request))
     }
 
+    /// Wraps everything, so a browser at a path that has nothing gets a page.
+    pub(super) fn wrap_unknown(routes: Router, no_page: Router) -> Router {
+        routes.layer(from_fn_with_state(no_page, page_or_problem))
+    }
+
     /// Wraps the pages of the dashboard, which authenticate their visitors themselves.
     pub(super) fn wrap_pages(&self, pages: Router) -> Router {
         pages.layer(from_fn_with_state(self.request_limits, guard_page))
     }
+}
+
+async fn page_or_problem(State(no_page): State<Router>, request: Request, next: Next) -> Response {
+    let is_unknown = request.extensions().get::<MatchedPath>().is_none();
+    if is_unknown && request.method() == Method::GET && accepts_html(request.headers()) {
+        return no_page.clone().call(request).await.unwrap_or_else(|never| match never {});
+    }
+    next.run(request).await
 }
 
 async fn guard_page(State(limits): State<RequestLimits>, request: Request, next: Next) -> Response {
@@ -80,4 +96,35 @@ fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Pr
         return Err(Problem::new(Code::HeadTooLarge, detail));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::routing::get;
+    use http::StatusCode;
+    use http::header::ACCEPT;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_browser_gets_a_page_where_nothing_is() {
+        let no_page = Router::new().fallback(async || (StatusCode::NOT_FOUND, "page"));
+        let api = Router::new().route("/v1", get(async || "api"));
+        let api = api.fallback(async || StatusCode::UNAUTHORIZED);
+        let routes = RequestGuard::wrap_unknown(api, no_page);
+        for (method, path, accept, expected) in [
+            (Method::GET, "/no", "text/html,*/*", StatusCode::NOT_FOUND),
+            (Method::GET, "/no", "*/*", StatusCode::UNAUTHORIZED),
+            (Method::POST, "/no", "text/html", StatusCode::UNAUTHORIZED),
+            (Method::GET, "/v1", "text/html", StatusCode::OK),
+        ] {
+            let mut request = Request::new(Body::empty());
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = path.parse().expect("a path");
+            request.headers_mut().insert(ACCEPT, accept.parse().expect("a value"));
+            let response = routes.clone().call(request).await.expect("an answer");
+            assert_eq!(response.status(), expected, "{method} {path} {accept}");
+        }
+    }
 }

@@ -49,10 +49,11 @@ impl ApiServer {
         let api = Arc::new(api);
         let access = Arc::new(access);
         tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-        let pages = dashboard::pages(Arc::clone(&api), Arc::clone(&access), "");
+        let (pages, no_page) = dashboard::pages_of_server(Arc::clone(&api), Arc::clone(&access));
         let guard = RequestGuard { access, request_limits: api.request_limits };
-        let pages = guard.wrap_pages(pages);
-        let router = guard.wrap(router(Arc::clone(&api))).merge(pages);
+        let (pages, no_page) = (guard.wrap_pages(pages), guard.wrap_pages(no_page));
+        let api_routes = RequestGuard::wrap_unknown(guard.wrap(router(Arc::clone(&api))), no_page);
+        let router = api_routes.merge(pages);
         Self { router, api, limits, in_flight: metrics::gauge!(IN_FLIGHT) }
     }
 

@@ -117,8 +117,8 @@ async fn case(store: Store) {
             // Parts of 32 messages and the groups; and for the suggestions, the sample of the overview.
             ("/messages".to_owned(), 5 + SAMPLE),
             ("/messages?q=state:dead".to_owned(), 5 + SAMPLE),
-            // The message and its events are read by three routes of the API.
-            (format!("/messages/{id}"), 6),
+            // The message and its events are read by three routes of the API. It waits: the pauses, the paces, and the time.
+            (format!("/messages/{id}"), 9),
             // Without groups it says whether letters wait to be grouped, from the sample.
             ("/dead-letters".to_owned(), 1 + SAMPLE),
             ("/dead-letters?state=dead".to_owned(), 4),

@@ -13,7 +13,8 @@ use ichido_store::message::QueueName;
 use serde_json::{Map, Value};
 
 use super::super::caller::unknown_queue;
-use super::message::{Notice, page, parse_id};
+use super::super::dead_letters::Letter;
+use super::message::{Notice, PriorAction, page, parse_id};
 use super::shell::{PageRefusal, Visitor};
 use super::sign_in::read_form;
 use super::texts::fill;
@@ -69,6 +70,21 @@ async fn act(
     let id = parse_id(id)?;
     let (head, body) = request.into_parts();
     let form = read_form(&head.headers, body).await?;
+    let refused = async |status: u16, text: String| {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::CONFLICT);
+        let prior = PriorAction::Refused(Notice { class: "refused", text });
+        page(dashboard, visitor, id, (status, prior), None).await
+    };
+    if action == "discard" {
+        if form.get("reason").unwrap_or_default().trim().is_empty() {
+            return refused(422, visitor.t().reason_needed.to_owned()).await;
+        }
+        // The API allows to repeat a discard, and records only the first.
+        let letter: Letter = dashboard.read(visitor.caller()?, &format!("/v1/dead-letters/{id}")).await?;
+        if letter.disposition == "discarded" {
+            return refused(409, visitor.t().discarded_before.to_owned()).await;
+        }
+    }
     // Only members that the API knows, and none that the form left empty.
     let members = ["decision", "reason"].into_iter().filter_map(|name| {
         let value = form.get(name).map(str::trim).filter(|value| !value.is_empty())?;
@@ -80,8 +96,7 @@ async fn act(
         Ok(_) => Ok(see_other(&dashboard.base, &format!("/messages/{id}?did={action}"))),
         Err(refusal) if matches!(refusal.status, 400 | 409 | 422) => {
             let text = fill(visitor.t().not_done_notice, &[("why", &refusal.detail)]);
-            let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::CONFLICT);
-            page(dashboard, visitor, id, (status, Some(Notice { class: "refused", text })), None).await
+            refused(refusal.status, text).await
         }
         Err(refusal) => Err(refusal),
     }

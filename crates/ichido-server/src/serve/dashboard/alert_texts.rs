@@ -12,8 +12,8 @@ use super::super::alerts::Alert;
 use super::bulk_plan::address;
 use super::filter::quoted;
 use super::language::Language;
-use super::moments::duration;
-use super::texts::fill;
+use super::moments::{duration, full};
+use super::texts::{Texts, fill};
 
 /// Returns an alert in one sentence.
 pub(super) fn sentence(language: Language, alert: &Alert) -> String {
@@ -22,6 +22,11 @@ pub(super) fn sentence(language: Language, alert: &Alert) -> String {
         Language::Japanese => japanese(alert),
     };
     shown.unwrap_or_else(|| alert.text.clone())
+}
+
+/// Says when the numbers of an alert were true: they do not change while it fires.
+pub(super) fn opened(language: Language, alert: &Alert) -> String {
+    fill(Texts::of(language).alert_opened, &[("at", &full(&alert.opened_at))])
 }
 
 /// Returns the page of the rows that an alert is about.
@@ -172,6 +177,17 @@ mod tests {
             ("of_a_later_release", "queue orders", "/alerts"),
         ] {
             assert_eq!(rows_href(&alert(rule, about, 1.0)), href, "{rule}");
+        }
+    }
+
+    #[test]
+    fn an_alert_says_when_its_numbers_were_true() {
+        let alert = alert("parked", "queue orders", 3.0);
+        for (language, said) in [
+            (Language::English, "Numbers of 2026-11-15 03:15:00 UTC, when it opened"),
+            (Language::Japanese, "数値は発生時(2026-11-15 03:15:00 UTC)のもの"),
+        ] {
+            assert_eq!(opened(language, &alert), said);
         }
     }
 

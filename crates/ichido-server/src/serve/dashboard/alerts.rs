@@ -12,7 +12,7 @@ use http::{StatusCode, Uri};
 use super::super::alerts::{Alert, Alerts};
 use super::super::request::query_pairs;
 use super::Dashboard;
-use super::alert_texts::{rows_href, sentence};
+use super::alert_texts::{opened, rows_href, sentence};
 use super::moments::{ShownTime, full};
 use super::shell::{PageRefusal, Shell, Visitor, html};
 
@@ -34,6 +34,8 @@ struct AlertLine {
     about: String,
     href: String,
     text: String,
+    /// When its numbers were true.
+    opened: String,
     at: ShownTime,
     resolved: Option<String>,
 }
@@ -71,6 +73,7 @@ fn line(visitor: &Visitor, alert: Alert) -> AlertLine {
         state: if is_firing { t.firing } else { t.resolved },
         text: sentence(visitor.language, &alert),
         href: rows_href(&alert),
+        opened: opened(visitor.language, &alert),
         rule: alert.rule,
         about: alert.about,
         at: visitor.time(&alert.opened_at),

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use form_urlencoded::Serializer;
 use http::{StatusCode, Uri};
+use ichido_core::text::{visible, visible_lines};
 
 use super::super::audit::{AuditEntries, AuditEntry};
 use super::super::request::query_pairs;
@@ -139,15 +140,15 @@ fn line(visitor: &Visitor, entry: AuditEntry) -> AuditLine {
         id: format!("a-{}-{}-{}", entry.at, entry.subject, entry.kind),
         at: visitor.time(&entry.at),
         actor_href: entry.actor.as_deref().map(|actor| only(actor, "", "")),
-        actor: entry.actor.unwrap_or_else(|| k.the_system.to_owned()),
+        actor: entry.actor.map_or_else(|| k.the_system.to_owned(), |actor| visible(&actor)),
         kind_href: only("", &entry.kind, ""),
         kind: entry.kind,
         about_href: about_href(&entry.about),
-        about: entry.about,
+        about: visible(&entry.about),
         subject_href: only("", "", &entry.subject.to_string()),
         from: entry.from,
         to: entry.to,
-        detail: entry.detail,
+        detail: entry.detail.map(|detail| visible_lines(&detail)),
         seal,
         seal_mark,
         seal_class,

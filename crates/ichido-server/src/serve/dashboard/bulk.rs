@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::super::operations::{Preview, StartedOperation};
 use super::super::problem::{Code, Problem};
 use super::super::request::query_pairs;
-use super::bulk_plan::{BulkPlan, BulkStep, Finding, address, typed_count};
+use super::bulk_plan::{BulkPlan, BulkStep, FILTER, Finding, address, typed_count};
 use super::bulk_texts::Texts as BulkTexts;
 use super::call::collect;
 use super::message::Notice;
@@ -24,10 +24,14 @@ use super::message_texts::Fact;
 use super::moments::{full, grouped};
 use super::operation::LaterLetters;
 use super::shell::{PageRefusal, Shell, Visitor, html};
-use super::sign_in::{FormFields, read_form};
+use super::sign_in::{FormFields, check_names, read_form};
 use super::texts::fill;
 use super::{Dashboard, see_other};
 
+/// The parameters of an operation beside its filter.
+const STEP: [&str; 2] = ["action", "decision"];
+/// What a person confirms.
+const CONFIRMATION: [&str; 5] = ["as_of", "confirmed", "typed", "reason", "canary"];
 /// Maximum queues and codes in the tables; an operation rarely has more.
 const MAX_COUNTS: usize = 20;
 
@@ -98,6 +102,7 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, PageRefusal> {
     let query = query_pairs(&uri)?;
+    check_names(visitor.t(), &query, &[&STEP[..], &FILTER].concat())?;
     let get = |wanted: &str| query.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let plan = BulkPlan::parse(get).ok_or_else(|| action_unknown(&visitor))?;
     page(&dashboard, &visitor, StatusCode::OK, &plan, None, None).await
@@ -112,6 +117,7 @@ pub(super) async fn start(
     let b = BulkTexts::of(visitor.language);
     let (head, body) = request.into_parts();
     let form = read_form(&head.headers, body).await?;
+    form.check(visitor.t(), &[&STEP[..], &FILTER, &CONFIRMATION].concat())?;
     let plan = BulkPlan::parse(|name| form.get(name)).ok_or_else(|| action_unknown(&visitor))?;
     let refused = async |status: u16, text: String| {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::CONFLICT);
@@ -124,6 +130,9 @@ pub(super) async fn start(
         let number = confirmed.map(|confirmed| confirmed.to_string()).unwrap_or_default();
         return refused(422, fill(b.typed_wrong, &[("n", &number), ("typed", typed)])).await;
     };
+    if plan.needs_reason() && form.get("reason").unwrap_or_default().trim().is_empty() {
+        return refused(422, b.reason_needed.to_owned()).await;
+    }
     let mut members = plan.to_body();
     members.insert("confirmed".to_owned(), confirmed.into());
     members.insert("canary".to_owned(), Value::Bool(plan.sends() && form.get("canary").is_some()));

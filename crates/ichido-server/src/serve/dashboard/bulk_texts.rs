@@ -37,8 +37,9 @@ texts! {
     group_need_last: "last {at}", "最後 {at}";
     group_need: "{queue}: {cause}. Open messages: {n}", "{queue}: {cause}({n} 件)";
     group_need_back: "{queue}: {cause} came back. Open messages: {n}", "{queue}: {cause} が再発({n} 件)";
-    more_groups: "More failure groups", "その他の失敗グループ";
-    more_groups_detail: "The list shows the {n} that need a person most.", "優先度の高い {n} 件だけを表示しています。";
+    reason_needed: "Nothing was started: a discard needs a reason. Write why the messages need no more attention.", "開始していません: 破棄には理由が必要です。対応が不要な理由を入力してください。";
+    more_groups: "More failure groups: {n}", "その他の失敗グループ: {n} 件";
+    more_groups_detail: "The list shows the {n} with the most open messages.", "未対応のメッセージが多い {n} 件だけを表示しています。";
     dead_of_group: "Dead", "デッド";
     parked_of_group: "Parked", "保留";
     all_of_them: "All of them", "すべて表示";

@@ -67,6 +67,7 @@ texts! {
     set_button: "Set for all workers", "全ワーカーに設定";
     pause_queue: "Pause this queue…", "このキューを停止…";
     resume_queue: "Resume this queue…", "このキューを再開…";
+    field_missing: "Nothing was changed: the form has no field {name}. Leave it empty to use the configuration.", "変更していません: フォームに {name} がありません。設定値に戻す場合は空欄にしてください。";
     did_parallelism: "The parallelism is set. Workers follow within about a second.", "並列数を設定しました。約 1 秒以内に反映されます。";
     not_a_number: "“{text}” is not a number", "「{text}」は数値ではありません";
     destinations: "Destinations", "宛先";

@@ -13,10 +13,12 @@ use super::super::models::{Counts, Queue};
 use super::super::series::Series;
 use super::chart_data::RATE_WINDOW;
 use super::group_names::cause;
-use super::sampler::{MAX_GROUPS_SHOWN, Sample};
+use super::sampler::Sample;
 
 /// Maximum alerts in the list; the page of alerts has them all.
 const MAX_ALERTS_SHOWN: usize = 5;
+/// Maximum failure groups in the list, the largest; the page of dead letters has them all.
+pub(super) const MAX_GROUPS_SHOWN: usize = 5;
 
 /// The condition of the whole system.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,9 +66,20 @@ pub(super) enum Need {
         last_seen: Timestamp,
         came_back: bool,
     },
-    MoreGroups,
+    /// So many failure groups are not in the list.
+    MoreGroups(usize),
     /// No worker has grouped them yet.
     DeadLetters(usize),
+}
+
+impl Need {
+    /// Returns how many things it stands for.
+    const fn count(&self) -> usize {
+        match self {
+            Self::MoreGroups(groups) => *groups,
+            _ => 1,
+        }
+    }
 }
 
 /// Judges the whole system.
@@ -75,7 +88,7 @@ pub(super) fn condition(sample: &Sample, needs: &[Need], sent_per_second: f64) -
         return Condition::Down;
     }
     if !needs.is_empty() {
-        return Condition::NeedsPerson(needs.len());
+        return Condition::NeedsPerson(needs.iter().map(Need::count).sum());
     }
     let total = total(sample);
     let waiting = total.queued + total.sending + total.failed;
@@ -158,9 +171,10 @@ fn failures(sample: &Sample) -> Vec<Need> {
             came_back: group.standing.state == GroupState::CameBack,
         })
         .collect();
-    if (MAX_GROUPS_SHOWN as usize) < needs.len() {
-        needs.truncate(MAX_GROUPS_SHOWN as usize);
-        needs.push(Need::MoreGroups);
+    let more = needs.len().saturating_sub(MAX_GROUPS_SHOWN);
+    if 0 < more {
+        needs.truncate(MAX_GROUPS_SHOWN);
+        needs.push(Need::MoreGroups(more));
     }
     needs
 }
@@ -351,6 +365,6 @@ mod tests {
         let both = failures(9, vec![few, group(2, Open)]);
         assert_eq!(both.first(), Some(&need(2, false)), "the largest first");
         let many = failures(99, (1..=6).map(|number| group(number, Open)).collect());
-        assert_eq!((many.len(), many.last()), (6, Some(&Need::MoreGroups)));
+        assert_eq!((many.len(), many.last()), (6, Some(&Need::MoreGroups(1))));
     }
 }

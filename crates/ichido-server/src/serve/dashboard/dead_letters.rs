@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
 use ichido_core::failure_group::flattened;
+use ichido_core::text::visible;
 use serde::Deserialize;
 
 use super::super::dead_letters::Letter;
@@ -209,7 +210,7 @@ impl LetterLine {
             class: shown.class,
             effect: marks::effect_name(visitor.t(), &letter.effect).to_owned(),
             code,
-            error: error.map(one_line),
+            error: error.map(|error| visible(&one_line(error))),
             attempts: format!("{}/{}", letter.attempts, letter.max_attempts),
             at: visitor.time(&letter.since),
             refused: letter.requeue_refused,

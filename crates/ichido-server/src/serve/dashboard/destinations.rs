@@ -22,6 +22,7 @@ use super::message_texts::Fact;
 use super::overview::chart_range;
 use super::queue::{put_number, set_by};
 use super::shell::{PageRefusal, Shell, Visitor, html};
+use super::sign_in::{check_names, read_form};
 use super::texts::fill;
 use super::{Dashboard, see_other};
 
@@ -97,13 +98,18 @@ pub(super) async fn show(
 ) -> Result<Response, PageRefusal> {
     let ct = visitor.charts();
     let query = query_pairs(&uri)?;
-    let did = query.iter().find(|(name, _)| name == "did").and_then(|(_, did)| match did.as_str() {
-        "pace" => Some(ct.did_pace),
-        "pause" => Some(ct.did_pause_destination),
-        "resume" => Some(ct.did_resume_destination),
-        _ => None,
-    });
-    let notice = did.map(|text| Notice { class: "ok", text: text.to_owned() });
+    let did = query.iter().find(|(name, _)| name == "did").map(|(_, did)| did.as_str());
+    // Somebody else may have changed it since; the address stays.
+    let notice = |destination: &Destination| {
+        let is_paused = destination.paused || destination.paused_until.is_some();
+        let text = match did? {
+            "pace" => ct.did_pace,
+            "pause" if destination.paused => ct.did_pause_destination,
+            "resume" if !is_paused => ct.did_resume_destination,
+            _ => return None,
+        };
+        Some(Notice { class: "ok", text: text.to_owned() })
+    };
     page(&dashboard, &visitor, &name, &uri, StatusCode::OK, notice).await
 }
 
@@ -117,7 +123,7 @@ pub(super) async fn set_pace(
     let (uri, target) = (request.uri().clone(), format!("/v1/destinations/{}/pace", segment(&name)));
     match put_number(&dashboard, &visitor, request, "rate", &target, parse_rate).await? {
         None => Ok(see_other(&dashboard.base, &format!("{}?did=pace", path_of(&name)))),
-        notice => page(&dashboard, &visitor, &name, &uri, StatusCode::UNPROCESSABLE_ENTITY, notice).await,
+        notice => page(&dashboard, &visitor, &name, &uri, StatusCode::UNPROCESSABLE_ENTITY, |_| notice).await,
     }
 }
 
@@ -126,8 +132,9 @@ pub(super) async fn pause(
     State(dashboard): State<Arc<Dashboard>>,
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
+    request: Request,
 ) -> Result<Response, PageRefusal> {
-    act(&dashboard, &visitor, &name, "pause").await
+    act(&dashboard, &visitor, &name, "pause", request).await
 }
 
 /// Ends a pause.
@@ -135,8 +142,9 @@ pub(super) async fn resume(
     State(dashboard): State<Arc<Dashboard>>,
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
+    request: Request,
 ) -> Result<Response, PageRefusal> {
-    act(&dashboard, &visitor, &name, "resume").await
+    act(&dashboard, &visitor, &name, "resume", request).await
 }
 
 async fn act(
@@ -144,7 +152,12 @@ async fn act(
     visitor: &Visitor,
     name: &str,
     action: &'static str,
+    request: Request,
 ) -> Result<Response, PageRefusal> {
+    let (head, body) = request.into_parts();
+    // A pause has no end, so one that was asked for is not ignored.
+    read_form(&head.headers, body).await?.check(visitor.t(), &[])?;
+    check_names(visitor.t(), &query_pairs(&head.uri)?, &[])?;
     let target = format!("/v1/destinations/{}/{action}", segment(name));
     dashboard.call(visitor.caller()?, Method::POST, &target, String::new()).await?;
     Ok(see_other(&dashboard.base, &format!("{}?did={action}", path_of(name))))
@@ -156,7 +169,7 @@ async fn page(
     name: &str,
     uri: &Uri,
     status: StatusCode,
-    notice: Option<Notice>,
+    notice: impl FnOnce(&Destination) -> Option<Notice>,
 ) -> Result<Response, PageRefusal> {
     let found: Destinations = dashboard.read(visitor.caller()?, "/v1/destinations").await?;
     let destination =
@@ -174,7 +187,7 @@ async fn page(
     let page = DestinationPage {
         ct,
         row: row(visitor, &destination, (series.total.executed, series.total.throttled)),
-        notice,
+        notice: notice(&destination),
         facts: facts(visitor, &destination),
         charts: Charts::new(ct, ChartSubject::Destination, range, &path, &series),
         can_act: visitor.can_act(),

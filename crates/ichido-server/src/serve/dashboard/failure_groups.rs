@@ -8,6 +8,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::{Method, StatusCode, Uri};
+use ichido_core::text::visible;
 use uuid::Uuid;
 
 use super::super::failure_groups::{FailureGroup, FailureGroupDetail, FailureGroups};
@@ -187,12 +188,13 @@ pub(super) async fn show(
 ) -> Result<Response, PageRefusal> {
     let (id, caller, b) = (parse_id(&id)?, visitor.caller()?, BulkTexts::of(visitor.language));
     let query = query_pairs(&uri)?;
+    let found: FailureGroupDetail = dashboard.read(caller, &format!("/v1/failure-groups/{id}")).await?;
+    let state = found.group.state.as_str();
     let did = query.iter().find(|(name, _)| name == "did").and_then(|(_, did)| match did.as_str() {
-        "acknowledge" => Some(b.did_acknowledge),
-        "resolve" => Some(b.did_resolve),
+        "acknowledge" if state == "acknowledged" => Some(b.did_acknowledge),
+        "resolve" if state == "resolved" => Some(b.did_resolve),
         _ => None,
     });
-    let found: FailureGroupDetail = dashboard.read(caller, &format!("/v1/failure-groups/{id}")).await?;
     let mut parts = Vec::new();
     for (part, state, name) in [("dead", "dead", b.dead_of_group), ("parked", "parked", b.parked_of_group)] {
         let filter = vec![("state", state.to_owned()), ("group", id.to_string())];
@@ -276,7 +278,7 @@ fn line(visitor: &Visitor, group: &FailureGroup, is_parked: bool) -> GroupLine {
         who: group.changed_by.clone().filter(|_| group.state != "open"),
         queue: group.queue.clone(),
         code: group.code.clone(),
-        template: if group.template.is_empty() { b.no_text.to_owned() } else { group.template.clone() },
+        template: if group.template.is_empty() { b.no_text.to_owned() } else { visible(&group.template) },
         count: grouped(i64::try_from(group.count).unwrap_or(i64::MAX)),
         rows_href: format!("/dead-letters/groups/{id}"),
         first_seen: visitor.time(&group.first_seen),

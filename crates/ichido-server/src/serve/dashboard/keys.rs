@@ -135,15 +135,18 @@ pub(super) async fn show(
     uri: Uri,
 ) -> Result<Response, PageRefusal> {
     let query = KeyQuery::read(&uri)?;
-    let k = visitor.key_texts();
-    let did = query.did.as_deref().and_then(|did| match did {
-        "done" => Some(k.did_key_done),
-        "not_done" => Some(k.did_key_not_done),
-        "give_up" => Some(k.did_key_give_up),
-        _ => None,
-    });
-    let notice = did.map(|text| Notice { class: "ok", text: text.to_owned() });
-    page(&dashboard, &visitor, &query, StatusCode::OK, notice).await
+    page(&dashboard, &visitor, &query, StatusCode::OK, None).await
+}
+
+/// Says what was decided, unless the key has changed since: an address can be opened later.
+fn did_notice(k: &'static KeyTexts, query: &KeyQuery, state: Option<&str>) -> Option<Notice> {
+    let text = match (query.did.as_deref()?, state) {
+        ("done", Some("applied")) => k.did_key_done,
+        ("not_done", None | Some("claimed" | "applied" | "refused")) => k.did_key_not_done,
+        ("give_up", Some("refused")) => k.did_key_give_up,
+        _ => return None,
+    };
+    Some(Notice { class: "ok", text: text.to_owned() })
 }
 
 /// Returns the page of a key or of all, with what came of a decision.
@@ -172,7 +175,8 @@ pub(super) async fn page(
     match look_up(dashboard, visitor, query).await {
         Ok(found) => match one_request(&found) {
             Some(record) if query.of.is_some() => {
-                key::page(dashboard, visitor, record, status, page.notice).await
+                let notice = page.notice.or_else(|| did_notice(k, query, Some(&record.state)));
+                key::page(dashboard, visitor, record, status, notice).await
             }
             // Named exactly, it has the bytes of its response, if the visitor may see them. It may be deleted meanwhile.
             Some(record) => {
@@ -180,9 +184,11 @@ pub(super) async fn page(
                 let path = key_path(operation, &record.identity, &record.idempotency_key);
                 let exact: KeysFound = dashboard.read(visitor.caller()?, &format!("/v1{path}")).await?;
                 let record = exact.keys.first().unwrap_or(record);
-                key::page(dashboard, visitor, record, status, page.notice).await
+                let notice = page.notice.or_else(|| did_notice(k, query, Some(&record.state)));
+                key::page(dashboard, visitor, record, status, notice).await
             }
             None => {
+                page.notice = page.notice.or_else(|| did_notice(k, query, None));
                 page.found = Some(found_section(visitor, found));
                 Ok(html(status, &page))
             }

@@ -15,11 +15,13 @@ use ichido::worker::OutboundKey;
 use ichido_core::json::REDACTED;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::size;
+use ichido_core::text::visible_lines;
 use ichido_store::message::IDENTITY_DEFAULT;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::super::dead_letters::Letter;
+use super::super::destinations::Destinations;
 use super::super::keys::{KeyRecord, KeysFound};
 use super::super::messages::unknown_message;
 use super::super::models::{Event, Message, MessageFacts, ResultResponse};
@@ -29,6 +31,7 @@ use super::key_texts::Texts as KeyTexts;
 use super::keys::key_path;
 use super::message_actions::{OfferedAction, offered};
 use super::message_texts::{Fact, Receiver, ShownAnswer, ShownEntry, shown_answer, shown_timeline};
+use super::moments::full;
 use super::shell::{PageRefusal, Shell, Visitor, html, shell_quoted};
 use super::texts::{Texts, fill};
 use super::timeline::{TimelineEntry, TimelineParts};
@@ -72,6 +75,13 @@ struct OneMessagePage {
 pub(super) struct Notice {
     pub(super) class: &'static str,
     pub(super) text: String,
+}
+
+/// The action before the page.
+pub(super) enum PriorAction<'a> {
+    /// Its name, as the address has it.
+    Done(Option<&'a str>),
+    Refused(Notice),
 }
 
 /// What the API says about a message.
@@ -119,19 +129,10 @@ pub(super) async fn show(
     Path(id): Path<String>,
     uri: Uri,
 ) -> Result<Response, PageRefusal> {
-    let t = visitor.t();
     let query = query_pairs(&uri)?;
-    let did = query.iter().find(|(name, _)| name == "did").and_then(|(_, did)| match did.as_str() {
-        "requeue" => Some(t.did_requeue),
-        "cancel" => Some(t.did_cancel),
-        "discard" => Some(t.did_discard),
-        "decide" => Some(t.did_decide),
-        "replace" => Some(visitor.key_texts().did_replace),
-        _ => None,
-    });
-    let notice = did.map(|text| Notice { class: "ok", text: text.to_owned() });
+    let did = query.iter().find(|(name, _)| name == "did").map(|(_, did)| did.as_str());
     let before = query.iter().find(|(name, _)| name == "before").map(|(_, before)| before.as_str());
-    page(&dashboard, &visitor, parse_id(&id)?, (StatusCode::OK, notice), before).await
+    page(&dashboard, &visitor, parse_id(&id)?, (StatusCode::OK, PriorAction::Done(did)), before).await
 }
 
 /// Returns the bytes of a request, as a download.
@@ -154,7 +155,7 @@ pub(super) async fn page(
     dashboard: &Dashboard,
     visitor: &Visitor,
     id: Uuid,
-    (status, notice): (StatusCode, Option<Notice>),
+    (status, prior): (StatusCode, PriorAction<'_>),
     before: Option<&str>,
 ) -> Result<Response, PageRefusal> {
     let (t, k) = (visitor.t(), visitor.key_texts());
@@ -170,6 +171,14 @@ pub(super) async fn page(
     let is_dead = facts.status == "dead";
     let path = format!("/messages/{id}");
     let receiver = receiver(dashboard, facts).await?;
+    let notice = match prior {
+        PriorAction::Refused(notice) => Some(notice),
+        PriorAction::Done(did) => did.and_then(|did| did_notice(visitor, did, &read)),
+    };
+    let mut answer = shown_answer(visitor, &answer, message, events, letter.as_ref(), &receiver);
+    if let Some(paused) = paused(dashboard, visitor, facts, &receiver).await? {
+        answer.next = Some(paused);
+    }
     let mut shell = dashboard.shell(visitor, &title);
     shell.here.clone_from(&path);
     shell.live = Some(format!("/live?message={id}"));
@@ -182,7 +191,7 @@ pub(super) async fn page(
         state_mark: shown.mark,
         state_class: shown.class,
         notice,
-        answer: shown_answer(visitor, &answer, message, events, letter.as_ref(), &receiver),
+        answer,
         actions: if visitor.can_act() {
             offered(t, k, message, letter.as_ref(), visitor.local_name())
         } else {
@@ -269,6 +278,50 @@ async fn receiver(dashboard: &Dashboard, facts: &MessageFacts) -> Result<Receive
     Ok(Receiver { destination, key: key.map(|key| key.as_str().to_owned()) })
 }
 
+/// Says what was done, unless the message has changed since: an address can be opened later.
+fn did_notice(visitor: &Visitor, did: &str, read: &ReadMessage) -> Option<Notice> {
+    let (t, ReadMessage { message, events, letter, .. }) = (visitor.t(), read);
+    let status = message.facts.status.as_str();
+    let is_closed = |by: &str| letter.as_ref().is_some_and(|letter| letter.disposition == by);
+    let (is_so, text) = match did {
+        "requeue" => (matches!(status, "queued" | "sending" | "sent" | "failed"), t.did_requeue),
+        "cancel" => (status == "cancelled" || message.cancel_requested.is_some(), t.did_cancel),
+        "discard" => (is_closed("discarded"), t.did_discard),
+        "decide" => (events.events.iter().any(|event| event.kind == "decided"), t.did_decide),
+        "replace" => (message.facts.replacement_of.is_some(), visitor.key_texts().did_replace),
+        _ => (false, ""),
+    };
+    is_so.then(|| Notice { class: "ok", text: text.to_owned() })
+}
+
+/// Says who stopped a message that waits: somebody paused its queue, or its receiver.
+async fn paused(
+    dashboard: &Dashboard,
+    visitor: &Visitor,
+    facts: &MessageFacts,
+    receiver: &Receiver,
+) -> Result<Option<String>, PageRefusal> {
+    if !matches!(facts.status.as_str(), "queued" | "failed") {
+        return Ok(None);
+    }
+    let t = visitor.t();
+    let said = |text, name: &str, by: Option<&str>, at: &str| {
+        fill(text, &[("name", name), ("who", by.unwrap_or(t.a_person)), ("when", &full(at))])
+    };
+    let pauses = dashboard.api.store.queues().pauses().await?;
+    if let Some(pause) = pauses.iter().find(|pause| pause.paused && pause.queue == facts.queue) {
+        let since = pause.since.to_string();
+        return Ok(Some(said(t.next_queue_paused, &facts.queue, pause.by.as_deref(), &since)));
+    }
+    let Some((name, _)) = &receiver.destination else { return Ok(None) };
+    let found: Destinations = dashboard.read(visitor.caller()?, "/v1/destinations").await?;
+    let destination = found.destinations.iter().find(|known| known.name == *name && known.paused);
+    Ok(destination.map(|known| {
+        let since = known.paused_at.as_deref().unwrap_or_default();
+        said(t.next_destination_paused, name, known.paused_by.as_deref(), since)
+    }))
+}
+
 fn details(visitor: &Visitor, ReadMessage { message, keys, .. }: &ReadMessage) -> Vec<Fact> {
     let (t, k, facts) = (visitor.t(), visitor.key_texts(), &message.facts);
     let link = |name, id: String| Fact { href: Some(format!("/messages/{id}")), ..Fact::code(name, id) };
@@ -319,15 +372,15 @@ fn shown_payload(t: &Texts, content_type: &str, request: &[u8]) -> (String, Stri
         // A character may be cut in two.
         Err(error) if cut.len() < request.len() && cut.len() - error.valid_up_to() < 4 => {
             let whole = cut.get(..error.valid_up_to()).unwrap_or_default();
-            (String::from_utf8_lossy(whole).into_owned(), note(whole.len()))
+            (visible_lines(&String::from_utf8_lossy(whole)), note(whole.len()))
         }
         Err(_) => (t.payload_binary.to_owned(), note(request.len())),
     }
 }
 
-/// Returns JSON with line breaks, and other text as it is.
+/// Returns JSON with line breaks, and other text as it is, without characters that hide or turn others around.
 fn shown_text(text: &str) -> String {
-    json_text::indented(text).unwrap_or_else(|| text.to_owned())
+    visible_lines(&json_text::indented(text).unwrap_or_else(|| text.to_owned()))
 }
 
 fn note(t: &Texts, content_type: &str, bytes: usize, shown: usize) -> String {
@@ -340,7 +393,7 @@ fn shown_response(t: &Texts, response: &ResultResponse) -> String {
     match (&response.body, &response.body_base64) {
         (Some(body), _) => {
             let text = json_text::indented(body.get()).unwrap_or_else(|| body.get().to_owned());
-            text.chars().take(MAX_SHOWN_BYTES).collect()
+            visible_lines(&text.chars().take(MAX_SHOWN_BYTES).collect::<String>())
         }
         (None, Some(base64)) => base64.chars().take(MAX_SHOWN_BYTES).collect(),
         (None, None) => t.response_not_kept.to_owned(),
@@ -365,7 +418,8 @@ fn curl(visitor: &Visitor, message: &Message, request: &[u8]) -> String {
     }
     command.push(text.map_or_else(
         || "--data-binary @request.bin".to_owned(),
-        |text| format!("--data-binary {}", shell_quoted(text)),
+        // With --data-binary, a text that begins with @ would name a file.
+        |text| format!("--data-raw {}", shell_quoted(text)),
     ));
     lines.push(command.join(" \\\n    "));
     lines.join("\n")

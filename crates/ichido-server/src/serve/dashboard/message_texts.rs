@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ichido_core::text::visible_lines;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 
@@ -27,7 +28,7 @@ pub(super) struct Fact {
 
 impl Fact {
     pub(super) fn text(name: &'static str, value: impl Into<String>) -> Self {
-        Self { name, value: value.into(), is_code: false, href: None }
+        Self { name, value: visible_lines(&value.into()), is_code: false, href: None }
     }
 
     pub(super) fn code(name: &'static str, value: impl Into<String>) -> Self {
@@ -344,7 +345,7 @@ fn shown_attempts(visitor: &Visitor, run: &AttemptRun) -> ShownEntry {
         mark: shown.mark,
         class: shown.class,
         title: fill(text, &values),
-        text: run.text.clone(),
+        text: run.text.as_deref().map(visible_lines),
         facts,
         at: Some(visitor.time(&run.at)),
         href: None,
@@ -380,7 +381,7 @@ fn shown_step(visitor: &Visitor, step: &TimelineStep) -> ShownEntry {
         mark,
         class,
         title: title.to_owned(),
-        text: step.text.clone(),
+        text: step.text.as_deref().map(visible_lines),
         facts,
         at: Some(visitor.time(&step.at)),
         href: None,

@@ -157,6 +157,11 @@ pub(super) async fn show(
         ),
         _ => (None, None),
     };
+    let mut moved = moved;
+    if let Some(moved) = moved.as_mut().filter(|_| !failed.is_empty()) {
+        // The canary named some of them; a second list would look like others.
+        failed.append(&mut moved.rows);
+    }
     let mut outcome = shown(b, &operation);
     if fate == Fate::Ended && moved.as_ref().is_some_and(|moved| !moved.is_settling) {
         // Nothing is on its way any more.

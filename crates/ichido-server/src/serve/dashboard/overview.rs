@@ -14,17 +14,17 @@ use ichido_http::clock;
 use super::super::models::Counts;
 use super::super::request::query_pairs;
 use super::Dashboard;
-use super::alert_texts::{rows_href, sentence};
+use super::alert_texts::{opened, rows_href, sentence};
 use super::bulk_texts::Texts as BulkTexts;
 use super::chart_data::{ChartRange, RATE_WINDOW, sent_per_second};
 use super::chart_texts;
 use super::charts::{ChartSubject, Charts, shown_rate};
-use super::condition::{Condition, Need, condition, needs, total};
+use super::condition::{Condition, MAX_GROUPS_SHOWN, Need, condition, needs, total};
 use super::language::Language;
 use super::marks;
 use super::moments::{duration, grouped, relative};
 use super::queues::{QueueRow, queue_rows};
-use super::sampler::{MAX_COUNTED, MAX_GROUPS_SHOWN, ParkedSample, Sample};
+use super::sampler::{MAX_COUNTED, ParkedSample, Sample};
 use super::shell::{PageRefusal, Shell, Visitor, html};
 use super::terms::{Term, Terms};
 use super::texts::{Texts, fill};
@@ -196,7 +196,8 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
         }
         Need::FiringAlert(alert) => {
             let (title, href) = (sentence(language, alert), rows_href(alert));
-            shown("bell", "warn", title, &href, String::new(), Some(terms.alert))
+            let when = vec![opened(language, alert)];
+            ShownNeed { when, ..shown("bell", "warn", title, &href, String::new(), Some(terms.alert)) }
         }
         Need::Unserved { queue, waiting } => {
             let title = fill(t.unserved_need, &[("queue", queue)]);
@@ -230,9 +231,10 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
                 ..shown(mark, "bad", title, &href, detail.to_owned(), Some(terms.failure_group))
             }
         }
-        Need::MoreGroups => {
+        Need::MoreGroups(more) => {
+            let title = count(b.more_groups, more.to_string());
             let detail = count(b.more_groups_detail, MAX_GROUPS_SHOWN.to_string());
-            shown("cross", "bad", b.more_groups.to_owned(), "/dead-letters", detail, None)
+            shown("cross", "bad", title, "/dead-letters", detail, None)
         }
         Need::DeadLetters(letters) => {
             let more = if *letters < MAX_COUNTED as usize { "" } else { "+" };
@@ -251,7 +253,6 @@ fn shown_need(visitor: &Visitor, parked_last: Option<&ParkedSample>, need: &Need
 
 /// Returns how many messages are in each state, of one queue or of all.
 pub(super) fn totals(t: &'static Texts, total: Counts, queue: Option<&str>) -> Vec<StateTotal> {
-    let queue = queue.map_or_else(String::new, |queue| format!("queue:{queue}+"));
     let states = [
         ("queued", t.waiting, total.queued),
         ("sending", t.state_sending, total.sending),
@@ -268,10 +269,20 @@ pub(super) fn totals(t: &'static Texts, total: Counts, queue: Option<&str>) -> V
             class: shown.class,
             name,
             count: grouped(count),
-            href: format!("/messages?q={queue}state:{state}"),
+            href: state_href(state, queue),
         }
     });
     shown.into()
+}
+
+/// Returns the list of the messages that are counted as in a state. A closed dead letter is not counted.
+pub(super) fn state_href(state: &str, queue: Option<&str>) -> String {
+    match (state, queue) {
+        ("dead", None) => "/dead-letters?state=dead".to_owned(),
+        ("dead", Some(queue)) => format!("/dead-letters?state=dead&queue={queue}"),
+        (state, None) => format!("/messages?q=state:{state}"),
+        (state, Some(queue)) => format!("/messages?q=queue:{queue}+state:{state}"),
+    }
 }
 
 #[cfg(test)]

@@ -69,9 +69,12 @@ pub(super) async fn show(
 ) -> Result<Response, PageRefusal> {
     let (t, ct) = (visitor.t(), visitor.charts());
     let query = query_pairs(&uri)?;
+    let sample = dashboard.sampler.get(&dashboard.api).await?;
+    // Somebody else may have changed it since; the address stays.
+    let is_paused = sample.queues.iter().any(|queue| queue.name == name && queue.paused);
     let did = query.iter().find(|(name, _)| name == "did").and_then(|(_, did)| match did.as_str() {
-        "pause" => Some(t.did_pause),
-        "resume" => Some(t.did_resume),
+        "pause" if is_paused => Some(t.did_pause),
+        "resume" if !is_paused => Some(t.did_resume),
         "parallelism" => Some(ct.did_parallelism),
         _ => None,
     });
@@ -107,7 +110,10 @@ pub(super) async fn put_number<T: Serialize>(
 ) -> Result<Option<Notice>, PageRefusal> {
     let (head, body) = request.into_parts();
     let form = read_form(&head.headers, body).await?;
-    let text = form.get(field).map(str::trim).unwrap_or_default();
+    form.check(visitor.t(), &[field])?;
+    let missing =
+        || Problem::new(Code::BodyUnexpected, fill(visitor.charts().field_missing, &[("name", field)]));
+    let text = form.get(field).map(str::trim).ok_or_else(missing)?;
     let number = if text.is_empty() { None } else { parse(text) };
     if number.is_none() && !text.is_empty() {
         let why = fill(visitor.charts().not_a_number, &[("text", text)]);

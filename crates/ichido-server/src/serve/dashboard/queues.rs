@@ -18,6 +18,7 @@ use super::chart_texts;
 use super::charts::rounded;
 use super::marks;
 use super::moments::{duration, grouped};
+use super::overview::state_href;
 use super::sampler::Sample;
 use super::shell::{PageRefusal, Shell, Visitor, html};
 use super::texts::fill;
@@ -116,7 +117,7 @@ pub(super) fn queue_row(visitor: &Visitor, sample: &Sample, queue: &Queue, sent:
         },
         count: grouped(count),
         is_zero: count == 0,
-        href: format!("/messages?q=queue:{}+state:{state}", queue.name),
+        href: state_href(state, Some(&queue.name)),
     };
     let oldest =
         queue.oldest_waiting_seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());

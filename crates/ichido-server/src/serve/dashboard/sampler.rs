@@ -26,8 +26,8 @@ use super::shared_reads::FRESH;
 
 /// Maximum dead letters that are counted; more are shown as `100+`.
 pub(super) const MAX_COUNTED: u32 = 100;
-/// Maximum failure groups that the overview lists; the page of dead letters has them all.
-pub(super) const MAX_GROUPS_SHOWN: u32 = 5;
+/// Maximum failure groups of a sample: those that need a person most. The largest of them are shown.
+const MAX_GROUPS: u32 = 1_000;
 
 /// The state of the store at one time.
 pub(super) struct Sample {
@@ -43,7 +43,7 @@ pub(super) struct Sample {
     letters: usize,
     /// The parked message that was parked last, and since when the oldest one of its queue is.
     pub(super) parked: Option<ParkedSample>,
-    /// Those that need a person most; one more than are shown.
+    /// Those that need a person most, up to [`MAX_GROUPS`].
     pub(super) groups: Vec<FailureGroup>,
     /// Requests of unknown outcome.
     pub(super) unknown_keys: u64,
@@ -68,7 +68,7 @@ impl Sample {
             nodes: current_nodes(api).await?,
             alerts: alerts::firing(api).await?,
             letters: api.store.dead_letters().page(&open, None, MAX_COUNTED).await?.len(),
-            groups: api.store.failure_groups().list(None, MAX_GROUPS_SHOWN + 1).await?,
+            groups: api.store.failure_groups().list(None, MAX_GROUPS).await?,
             unknown_keys: unknown.iter().map(|known| known.count).sum(),
             ahead_micros,
         })
@@ -123,11 +123,11 @@ impl Sampler {
         self.sample.get(FRESH, Sample::read(api)).await
     }
 
-    /// Samples again if the feed announced changes since: the navigation shows what waits, on every page.
+    /// Samples if nobody has, and again if the feed announced changes since: the navigation shows what waits, on every page.
     ///
     /// An error is that of the page itself, too, which says so.
     pub(super) async fn keep_up(&self, api: &ApiState) {
-        if self.latest().is_some() && self.version.load(Ordering::SeqCst) != api.feed.version() {
+        if self.latest().is_none() || self.version.load(Ordering::SeqCst) != api.feed.version() {
             drop(self.get(api).await);
         }
     }

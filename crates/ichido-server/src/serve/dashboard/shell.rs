@@ -1,8 +1,11 @@
 //! What all pages share: language, navigation, who is signed in, and how a page or a refusal becomes a response.
 
+use std::fmt::Write as _;
+
 use askama::Template;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use ichido_core::text::visible_lines;
 use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
 use ichido_store::page_reads;
@@ -100,9 +103,30 @@ impl Visitor {
     }
 }
 
-/// Quotes a text for a POSIX shell.
+/// Quotes a text for a shell. A character that cannot be seen, or that turns text around, is written by its bytes, as bash and zsh read
+/// them: what is shown is what is run.
 pub(super) fn shell_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let is_hidden = |mark: char| {
+        let one = mark.to_string();
+        visible_lines(&one) != one
+    };
+    if !text.contains(is_hidden) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut quoted = "$'".to_owned();
+    for mark in text.chars() {
+        match mark {
+            '\'' | '\\' => quoted.extend(['\\', mark]),
+            hidden if is_hidden(hidden) => {
+                for byte in hidden.to_string().bytes() {
+                    _ = write!(quoted, "\\{byte:03o}");
+                }
+            }
+            plain => quoted.push(plain),
+        }
+    }
+    quoted.push('\'');
+    quoted
 }
 
 #[cfg(test)]
@@ -129,7 +153,7 @@ pub(super) struct NavigationItem {
     pub(super) key: &'static str,
     pub(super) name: &'static str,
     pub(super) is_here: bool,
-    /// What waits there for a person. The pages under "More" have none.
+    /// What waits there for a person, if that is known. The pages under "More" have none.
     pub(super) count: Option<usize>,
 }
 
@@ -249,12 +273,14 @@ impl Dashboard {
         let section = visitor.here.split(['?', '/']).nth(1).unwrap_or_default();
         // The badges come from the last sample and read nothing.
         let latest = self.sampler.latest();
-        let (dead, firing, unknown) = latest.map_or((0, 0, 0), |sample| {
-            let unknown = usize::try_from(sample.unknown_keys).unwrap_or(usize::MAX);
-            let parked = usize::try_from(total(&sample).parked).unwrap_or_default();
+        // A number that is not known is not shown as 0.
+        let dead = latest.as_ref().map(|sample| {
             // Their page lists both by cause.
-            (sample.open_letters().saturating_add(parked), sample.alerts.len(), unknown)
+            sample.open_letters().saturating_add(usize::try_from(total(sample).parked).unwrap_or_default())
         });
+        let firing = latest.as_ref().map(|sample| sample.alerts.len());
+        let unknown =
+            latest.as_ref().map(|sample| usize::try_from(sample.unknown_keys).unwrap_or(usize::MAX));
         let item = |path: &'static str, key, name, count| NavigationItem {
             path,
             key,
@@ -266,10 +292,10 @@ impl Dashboard {
             // The first ones are in the row, the others under "More".
             item("/", "o", t.overview, None),
             item("/messages", "m", t.messages, None),
-            item("/dead-letters", "d", t.dead_letters, Some(dead)),
+            item("/dead-letters", "d", t.dead_letters, dead),
             item("/queues", "q", t.queues, None),
-            item("/keys", "k", k.keys, Some(unknown)),
-            item("/alerts", "a", t.alerts, Some(firing)),
+            item("/keys", "k", k.keys, unknown),
+            item("/alerts", "a", t.alerts, firing),
             item("/destinations", "t", c.destinations, None),
             item("/operations", "p", b.operations, None),
             item("/models", "l", c.models, None),
@@ -362,6 +388,11 @@ mod tests {
     #[test]
     fn a_text_in_a_command_cannot_end_its_quotes() {
         assert_eq!(shell_quoted("a'; rm -rf / #"), r"'a'\''; rm -rf / #'");
+        assert_eq!(
+            shell_quoted("a\n\u{202e}b'\\"),
+            "$'a\n\\342\\200\\256b\\'\\\\'",
+            "it is not turned around"
+        );
     }
 
     #[test]

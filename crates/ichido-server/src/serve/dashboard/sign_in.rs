@@ -17,13 +17,13 @@ use super::super::access::check_host;
 use super::super::caller::ApiCaller;
 use super::super::problem::{Code, Problem};
 use super::super::request::{query_pairs, read_body};
-use super::same_origin::{FETCH_SITE, is_from_https};
+use super::same_origin::{FETCH_SITE, host, is_from_https};
 use super::shell::{PageRefusal, Shell, Visitor, html};
+use super::texts::{Texts, fill};
 use super::{Dashboard, cookie, language, see_other};
 
-/// The cookie of a session, over HTTP on this machine and over HTTPS.
-const COOKIE: &str = "ichido_session";
-const SECURE_COOKIE: &str = "__Host-ichido_session";
+/// The cookie of a session, over HTTPS and over HTTP on this machine.
+const COOKIES: [(&str, bool); 2] = [("__Host-ichido_session", true), ("ichido_session", false)];
 /// A year.
 const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
 /// Maximum bytes of a form.
@@ -44,7 +44,7 @@ struct SignInPage {
 impl Dashboard {
     /// Returns who sends a request: a local user while no token exists, otherwise the token of the session.
     pub(super) async fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<ApiCaller, Problem> {
-        let token = match session_id(headers) {
+        let token = match session_id(uri, headers) {
             Some(id) => self.sessions.token(&self.api.store, id).await?,
             None => None,
         };
@@ -98,25 +98,28 @@ pub(super) async fn sign_in(
     // Only a local user has no token, and nobody is one where a token exists.
     let Some(token) = caller.token else { return refuse(StatusCode::UNAUTHORIZED, t.token_wrong) };
     let id = dashboard.sessions.start(&dashboard.api.store, token).await?;
-    let name = if is_https { SECURE_COOKIE } else { COOKIE };
     tracing::info!(token = caller.name, "dashboard session started");
     let mut response = see_other(&dashboard.base, &next);
-    response.headers_mut().extend(cookie::set(name, &id, is_https, None).map(|set| (SET_COOKIE, set)));
+    for (name, is_secure) in cookies(&head.uri, &head.headers).into_iter().filter(|(_, it)| *it == is_https) {
+        let set = cookie::set(&name, &id, is_secure, None);
+        response.headers_mut().extend(set.map(|set| (SET_COOKIE, set)));
+    }
     Ok(response)
 }
 
 /// Ends the session.
 pub(super) async fn sign_out(
     State(dashboard): State<Arc<Dashboard>>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, PageRefusal> {
     let mut response = see_other(&dashboard.base, "/sign-in");
-    for (name, is_secure) in [(COOKIE, false), (SECURE_COOKIE, true)] {
-        if let Some(id) = cookie::get(&headers, name) {
+    for (name, is_secure) in cookies(&uri, &headers) {
+        if let Some(id) = cookie::get(&headers, &name) {
             dashboard.sessions.end(&dashboard.api.store, id).await?;
             response
                 .headers_mut()
-                .extend(cookie::set(name, "", is_secure, Some(0)).map(|set| (SET_COOKIE, set)));
+                .extend(cookie::set(&name, "", is_secure, Some(0)).map(|set| (SET_COOKIE, set)));
         }
     }
     Ok(response)
@@ -177,8 +180,19 @@ fn may_be_encrypted(uri: &Uri, headers: &HeaderMap) -> bool {
     check_host(uri, headers).is_ok() || seems_encrypted(uri, headers)
 }
 
-fn session_id(headers: &HeaderMap) -> Option<&str> {
-    cookie::get(headers, SECURE_COOKIE).or_else(|| cookie::get(headers, COOKIE))
+fn session_id<'h>(uri: &Uri, headers: &'h HeaderMap) -> Option<&'h str> {
+    cookies(uri, headers).iter().find_map(|(name, _)| cookie::get(headers, name))
+}
+
+/// Returns the names of the session's cookie, and whether each is for HTTPS.
+///
+/// A browser sends a cookie to all ports of its host, so each port has a name of its own: two servers on one machine do not sign each
+/// other's visitors out.
+fn cookies(uri: &Uri, headers: &HeaderMap) -> [(String, bool); 2] {
+    let port = host(uri, headers).and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
+    let port = port.filter(|port| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()));
+    let of_port = |name: &str| port.map_or_else(|| name.to_owned(), |port| format!("{name}_{port}"));
+    COOKIES.map(|(name, is_secure)| (of_port(name), is_secure))
 }
 
 /// Returns a path of this dashboard; anything else becomes the first page.
@@ -197,6 +211,26 @@ impl FormFields {
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
+
+    /// Refuses a field that is not known or is repeated.
+    pub(super) fn check(&self, t: &Texts, known: &[&str]) -> Result<(), PageRefusal> {
+        check_names(t, &self.0, known)
+    }
+}
+
+/// Refuses a name that is not known or is repeated: if it were ignored, more would be done than was asked for.
+pub(super) fn check_names(t: &Texts, pairs: &[(String, String)], known: &[&str]) -> Result<(), PageRefusal> {
+    for (index, (name, _)) in pairs.iter().enumerate() {
+        let text = if !known.contains(&name.as_str()) {
+            fill(t.name_unknown, &[("name", name), ("names", &known.join(", "))])
+        } else if pairs.iter().take(index).any(|(before, _)| before == name) {
+            fill(t.name_repeated, &[("name", name)])
+        } else {
+            continue;
+        };
+        return Err(Problem::new(Code::ParameterInvalid, text).into());
+    }
+    Ok(())
 }
 
 /// Reads the fields of a form.
@@ -219,7 +253,26 @@ pub(super) async fn read_form_up_to(
 
 #[cfg(test)]
 mod tests {
+    use http::header::HOST;
+
     use super::*;
+
+    #[test]
+    fn each_port_has_its_own_session() {
+        for (host, expected) in [
+            ("localhost:4180", ["__Host-ichido_session_4180", "ichido_session_4180"]),
+            ("localhost:4181", ["__Host-ichido_session_4181", "ichido_session_4181"]),
+            ("ichido.example", ["__Host-ichido_session", "ichido_session"]),
+            ("[::1]", ["__Host-ichido_session", "ichido_session"]),
+            ("[::1]:4180", ["__Host-ichido_session_4180", "ichido_session_4180"]),
+            ("localhost:a;b", ["__Host-ichido_session", "ichido_session"]),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().expect("a value"));
+            let names = cookies(&Uri::from_static("/"), &headers).map(|(name, _)| name);
+            assert_eq!(names, expected, "{host}");
+        }
+    }
 
     #[test]
     fn only_own_paths_are_redirected_to() {

@@ -30,6 +30,7 @@ mod charts;
 
 mod audit;
 mod boundaries;
+mod claims;
 mod keys;
 mod one_message;
 

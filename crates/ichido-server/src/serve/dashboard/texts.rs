@@ -144,6 +144,10 @@ texts! {
     filter_hint: "An id, the first digits of one, a key, or a receipt; or: queue: state: code: key: identity: trace: receipt: since: before: payload./field:", "ID(先頭の数桁でも可)、キー、受領番号、または queue: state: code: key: identity: trace: receipt: since: before: payload./項目:";
     filter_unknown: "Unknown filter {name}. Known filters: {names}.", "{name} という絞り込みはありません。使えるもの: {names}。";
     filter_repeated: "The filter {name} is repeated; use it once.", "絞り込み {name} が重複しています。";
+    alert_opened: "Numbers of {at}, when it opened", "数値は発生時({at})のもの";
+    filter_time: "{term} is not a time. Write it like {name}:2026-11-18T09:30:00Z.", "{term} は時刻ではありません。{name}:2026-11-18T09:30:00Z のように入力してください。";
+    name_unknown: "Nothing was done: the request names {name}, which is not known here. Known names: {names}.", "何も行いませんでした: {name} という名前はここでは使えません。使えるもの: {names}。";
+    name_repeated: "Nothing was done: the request names {name} more than once. Name it once.", "何も行いませんでした: {name} が重複しています。一つだけ指定してください。";
     filter_two: "Use one id or key at a time; put a value with spaces in double quotes.", "ID かキーは一つだけ指定してください。空白を含む値は二重引用符で囲みます。";
     chip_all: "All", "すべて";
     key: "Idempotency key", "冪等キー";
@@ -177,6 +181,8 @@ texts! {
     a_person: "a person", "担当者";
     next_when_free: "Next: a worker takes it as soon as one is free.", "次: ワーカーが空きしだい送信します。";
     next_attempt_at: "Next: attempt {n} of {max}, {when}.", "次: 試行 {n} / {max}({when})。";
+    next_queue_paused: "Next: nothing, the queue is paused by {who} since {when}. It is sent once somebody resumes the queue.", "次: キューが停止中です({who} が {when} に停止)。再開後に送信します。";
+    next_destination_paused: "Next: nothing, the destination {name} is paused by {who} since {when}. It is sent once somebody resumes the destination.", "次: 宛先 {name} が停止中です({who} が {when} に停止)。再開後に送信します。";
     next_attempt_ends: "Next: the attempt ends, or its node is declared dead and another takes over.", "次: 試行の終了、またはノード停止時は別のノードが引き継ぎます。";
     next_decide: "Next: nothing, until a person decides. Look at the receiver, by its key.", "次: 人が判断するまで何も起こりません。受信側をキーで確認してください。";
     next_decide_later: "Next: a person decides. The call may still arrive until {when}; “not done” can be decided after that.", "次: 人の判断を待ちます。呼び出しは {when} まで届く可能性があり、「未実行」の判断はその後にできます。";
@@ -226,10 +232,12 @@ texts! {
     decide_not_done_dead: "It was not done. The message stays dead, and can then be requeued.", "未実行。デッドのままで、再投入できるようになります。";
     decide_give_up: "It cannot be found out. This message becomes dead.", "確認できない。このメッセージはデッドになります。";
     decide_button: "Record this decision", "判断を記録";
-    did_requeue: "Requeued. A worker sends it as soon as one is free.", "再投入しました。ワーカーが空きしだい送信します。";
+    did_requeue: "Requeued.", "再投入しました。";
     did_cancel: "Cancelled, or its worker was asked to stop.", "取り消しました。送信中の場合はワーカーに停止を求めました。";
     did_discard: "Discarded. It is kept, and needs no more attention.", "破棄しました。保存されますが、対応は不要です。";
     did_decide: "The decision is recorded.", "判断を記録しました。";
+    reason_needed: "Nothing was changed: a discard needs a reason. Write why the message needs no more attention.", "変更していません: 破棄には理由が必要です。対応が不要な理由を入力してください。";
+    discarded_before: "Nothing was changed: the message was discarded before. Your reason is not recorded.", "変更していません: すでに破棄されています。入力した理由は記録していません。";
     not_done_notice: "Nothing was changed: {why}", "変更していません: {why}";
     timeline: "Timeline", "経過";
     hop: "Passed {name}", "{name} を通過";

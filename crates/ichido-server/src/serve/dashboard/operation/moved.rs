@@ -24,6 +24,8 @@ use super::{FailedLine, Operation, count, failed_line};
 const MAX_FOLLOWED: usize = 100;
 /// Maximum messages that are named because they failed again.
 const MAX_ROWS: usize = 5;
+/// The same, if a canary's failures halted the operation: they are what the person looks for.
+const MAX_CANARY_ROWS: usize = 20;
 /// Maximum letters that are counted because they died after the operation was counted.
 const MAX_LATER: usize = 100;
 
@@ -86,7 +88,8 @@ impl Moved {
         let named = operation.result.iter().flat_map(|result| &result.failed_ids);
         let named: Vec<&Uuid> = named.collect();
         let again = states.iter().filter(|(id, state)| has_failed(state) && !named.contains(&id));
-        for (id, _) in again.take(MAX_ROWS) {
+        let most = if named.is_empty() { MAX_ROWS } else { MAX_CANARY_ROWS };
+        for (id, _) in again.take(most) {
             // It may have been deleted meanwhile.
             if let Ok(message) = dashboard.read(caller, &format!("/v1/messages/{id}")).await {
                 shown.rows.push(failed_line(visitor, message));

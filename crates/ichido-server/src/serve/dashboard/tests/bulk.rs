@@ -215,7 +215,11 @@ async fn nothing_starts_before_the_number_is_typed() {
     assert_eq!(fixture.status(dead[0]).await, "dead");
     let discard = fixture.get("/operations/new?action=discard&state=dead", None).await;
     let refused = fixture.start(&discard, "typed=3&reason=").await;
-    assert!(refused.status.is_client_error() && refused.text.contains("requires a"), "{}", refused.text);
+    assert!(
+        refused.status.is_client_error() && refused.text.contains("a discard needs a reason"),
+        "{}",
+        refused.text
+    );
     assert!(fixture.get("/operations", None).await.text.contains("No bulk operation yet."));
 }
 
@@ -292,6 +296,26 @@ async fn a_halted_canary_is_explained_with_its_error_on_every_server() {
     let rest = halted.text.split("href=\"/operations/new?").nth(1).unwrap().split('"').next().unwrap();
     let rest = fixture.get(&format!("/operations/new?{}", rest.replace("&#38;", "&")), None).await;
     assert!(rest.text.contains("19 of 19 will be requeued."), "not the one that died again: {}", rest.text);
+}
+
+#[tokio::test]
+async fn failures_of_a_halted_canary_are_in_one_list() {
+    let fixture = Fixture::new().await;
+    fixture.allow_requeues().await;
+    for _ in 0..4 {
+        fixture.fail_some(100, Effect::NotDone, CAUSES[0]).await;
+    }
+    let preview = fixture.get("/operations/new?action=requeue&state=dead", None).await;
+    let started = fixture.start(&preview, "typed=400&canary=true").await;
+    let location = started.location().to_owned();
+    fixture.until_said(&location, "The canary waits for these messages").await;
+    fixture.fail(Effect::NotDone, "the broker is still down").await;
+    let halted = fixture.until_said(&location, "Its canary halted it: 4 of 4 failed again.").await;
+    let list =
+        halted.text.split("What failed in the canary").nth(1).unwrap_or_else(|| panic!("{}", halted.text));
+    let list = list.split("</section>").next().unwrap();
+    assert_eq!(list.matches("href=\"/messages/").count(), 4, "{list}");
+    assert!(!halted.text.contains("What failed again"), "{}", halted.text);
 }
 
 #[tokio::test]
