@@ -8,14 +8,13 @@ mod args;
 mod document;
 mod targets;
 
-use std::fs::OpenOptions;
 use std::path::Path;
 
 use ichido_http::clock;
 use ichido_http::signals::Signals;
 use ichido_probe::{
-    Baseline, ProbeRule, Report, RulePlan, Secrets, Target, announcement, control, junit, plan, planned,
-    rules_for, run_name, sarif,
+    Baseline, ProbeRule, Report, RulePlan, Secrets, Target, announcement, check_writable, control, junit,
+    plan, planned, rules_for, run_name, sarif,
 };
 use serde_json::json;
 
@@ -156,20 +155,6 @@ fn show(reports: &mut [Report], baseline: &Baseline, args: &Args) -> Result<(), 
         (0, _) => Ok(()),
         _ => Err(Exit::Findings),
     }
-}
-
-/// Fails if a file cannot be written; leaves it as it was.
-fn check_writable(file: &Path) -> Result<(), String> {
-    let is_there = file.exists();
-    let opened = OpenOptions::new().append(true).create(true).open(file);
-    opened.map_err(|error| {
-        format!("cannot write {}: {error}; check that its folder exists and is yours", file.display())
-    })?;
-    if !is_there {
-        // It is written at the end.
-        _ = std::fs::remove_file(file);
-    }
-    Ok(())
 }
 
 fn save(file: &Path, text: &str) -> Result<(), Exit> {

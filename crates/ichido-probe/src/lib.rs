@@ -19,6 +19,7 @@ mod kit;
 mod openapi;
 mod patience;
 mod report;
+mod report_file;
 mod rules;
 mod run;
 mod secrets;
@@ -28,6 +29,7 @@ mod target;
 mod transcript;
 mod unchecked;
 mod wire;
+mod words;
 
 pub use announcement::announcement;
 pub use baseline::{Baseline, BaselineError, MAX_BYTES as MAX_BASELINE_BYTES};
@@ -36,6 +38,7 @@ pub use exchange::{Cut, EffectCount, Exchange, Patience, ProbeRequest, ProbeResp
 pub use kit::run_name;
 pub use openapi::{MAX_BYTES as MAX_OPENAPI_BYTES, OpenApiError, OpenApiOperation, operations};
 pub use report::{Report, RuleFinding, Totals, junit, sarif};
+pub use report_file::check_writable;
 pub use rules::{ProbeRule, RulePlan, Subject, plan, rules, rules_for};
 pub use run::{Bounds, RunError, control, run, run_until};
 pub use secrets::Secrets;
@@ -43,3 +46,4 @@ pub use seen::Verdict;
 pub use target::{Command, Condition, Counter, OWN_HEADERS, Target, WebhookTarget};
 pub use transcript::planned;
 pub use unchecked::Unchecked;
+pub use words::{parse_header, parse_method_and_path, parse_provoked};

@@ -8,8 +8,8 @@ use ichido_http::signature::Secret;
 use ichido_http::small_file;
 use ichido_http::url::HttpUrl;
 use ichido_probe::{
-    Baseline, Bounds, Command, Condition, Counter, MAX_BASELINE_BYTES, OWN_HEADERS, Target, WebhookTarget,
-    parse_curl,
+    Baseline, Bounds, Command, Counter, MAX_BASELINE_BYTES, OWN_HEADERS, Target, WebhookTarget, parse_curl,
+    parse_header, parse_method_and_path, parse_provoked,
 };
 
 use super::Args;
@@ -71,7 +71,8 @@ pub(super) fn resolve(args: &Args) -> Result<Resolved<impl Fn(&Target) -> Bounds
 }
 
 fn operation(args: &Args, document: Option<&Document>, faults: &mut ConfigErrors) -> Option<Operation> {
-    let headers = args.headers.iter().filter_map(|text| faults.check("--header", header(text))).collect();
+    let headers =
+        args.headers.iter().filter_map(|text| faults.check("--header", parse_header(text))).collect();
     if let [program, words @ ..] = &args.curl[..] {
         if program != "curl" {
             faults.add("--", format!("\"{program}\" is not curl; write -- curl …"));
@@ -124,10 +125,11 @@ fn target(
         (Command::Outage, &args.outage),
         (Command::Recover, &args.recover),
     ];
-    let provoke = args.provoke.iter().filter_map(|text| faults.check("--provoke", provoked(text))).collect();
+    let provoke =
+        args.provoke.iter().filter_map(|text| faults.check("--provoke", parse_provoked(text))).collect();
     let counter = counter(args, faults);
     let optional = |flag: &str, text: &Option<String>, faults: &mut ConfigErrors| {
-        text.as_ref().and_then(|text| faults.check(flag, header(text)))
+        text.as_ref().and_then(|text| faults.check(flag, parse_header(text)))
     };
     Some(Target {
         url,
@@ -144,7 +146,7 @@ fn target(
         other_operation: args
             .other_operation
             .as_ref()
-            .and_then(|text| faults.check("--other-operation", method_and_path(text))),
+            .and_then(|text| faults.check("--other-operation", parse_method_and_path(text))),
         provoke,
         commands: commands.into_iter().filter_map(|(command, line)| Some((command, line.clone()?))).collect(),
         webhook: args.secret_file.as_deref().and_then(|file| secret(file, faults)),
@@ -160,7 +162,7 @@ fn counter(args: &Args, faults: &mut ConfigErrors) -> Option<Counter> {
     if let Some(line) = &args.count_command {
         return Some(Counter::Command(line.clone()));
     }
-    let (method, path) = faults.check("--count", method_and_path(args.count.as_ref()?))?;
+    let (method, path) = faults.check("--count", parse_method_and_path(args.count.as_ref()?))?;
     if method != "GET" {
         faults.add("--count", "counts with GET only; write 'GET /path'");
     }
@@ -169,39 +171,6 @@ fn counter(args: &Args, faults: &mut ConfigErrors) -> Option<Counter> {
         faults.add("--at", "is not a JSON pointer; write it like /total");
     }
     Some(Counter::Get { path, pointer })
-}
-
-fn method_and_path(text: &str) -> Result<(String, String), String> {
-    let parts = text
-        .trim()
-        .split_once(' ')
-        .map(|(method, path)| (method.to_ascii_uppercase(), path.trim().to_owned()));
-    let is_path = |path: &str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
-    parts
-        .filter(|(_, path)| is_path(path))
-        .ok_or_else(|| format!("\"{text}\" is not a method and a path; write it like 'POST /refunds'"))
-}
-
-/// Parses `HEADER: VALUE`.
-fn header(text: &str) -> Result<(String, String), String> {
-    // The value may be a credential.
-    let wrong = || "is not a header; write it like 'Authorization: Bearer …'".to_owned();
-    let (name, value) = text.split_once(':').ok_or_else(wrong)?;
-    let is_name =
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-    let value = value.trim();
-    if !is_name || value.chars().any(char::is_control) {
-        return Err(wrong());
-    }
-    Ok((name.to_owned(), value.to_owned()))
-}
-
-/// Parses `CONDITION=HEADER: VALUE`.
-fn provoked(text: &str) -> Result<(Condition, (String, String)), String> {
-    let form = || format!("write CONDITION='HEADER: VALUE', with one of: {}", Condition::WORDS.join(", "));
-    let (condition, line) = text.split_once('=').ok_or_else(form)?;
-    let condition = Condition::parse(condition).ok_or_else(form)?;
-    Ok((condition, header(line)?))
 }
 
 fn baseline(file: &Path, faults: &mut ConfigErrors) -> Option<Baseline> {
