@@ -97,7 +97,7 @@ export function readable(url) {
 }
 
 /**
- * Returns an address as it is searched: without scheme, port and fragment. `null` if a text is no address.
+ * Returns an address as it is searched: without scheme, port and fragment. `null` if a text is not an address.
  * @param {string} text @param {{ isTyped?: boolean }} [how] a typed one may lack the scheme, `www.` and the last slash
  */
 export function spotOf(text, { isTyped = false } = {}) {

@@ -5,7 +5,7 @@ use super::texts::texts;
 
 texts! {
     more_pages: "More", "その他";
-    no_page: "There is no page at this address. Use the navigation, or go back.", "このアドレスにページはありません。ナビゲーションから選ぶか、前のページに戻ってください。";
+    no_page: "This address has no page. Use the navigation, or go back.", "このアドレスにページはありません。ナビゲーションから選ぶか、前のページに戻ってください。";
     cost: "Statements: {statements} · rows: {rows} · {total}, of which {sql} in the database", "SQL {statements} 件 · {rows} 行 · {total}(うちデータベース {sql})";
     cost_none: "No statement of its own · {total}", "このページ固有の SQL はありません · {total}";
     cost_limit: "A statement of a page is stopped after {limit}.", "ページの SQL は {limit} で打ち切られます。";

@@ -250,7 +250,7 @@ async fn a_path_without_a_page_says_so() {
     let fixture = Fixture { pages, ..fixture };
     let page = fixture.get("/mesages", None).await;
     assert_eq!(page.status, StatusCode::NOT_FOUND);
-    assert!(page.text.contains("There is no page at this address."), "{}", page.text);
+    assert!(page.text.contains("This address has no page."), "{}", page.text);
     let (_, _) = fixture.add_token("ann", TokenRole::Viewer).await;
     let page = fixture.get("/mesages", None).await;
     assert_eq!(page.location(), "/sign-in?next=%2Fmesages", "nobody learns which pages exist");
