@@ -110,9 +110,8 @@ pub(crate) fn eprint(text: &str) {
 }
 
 /// Asks the person at the terminal to confirm what would be done. Without a terminal, `--yes` is required.
-pub(crate) fn confirm(count: u64, what: &str) -> Result<(), Exit> {
-    let is_confirmed = ask(&count.to_string(), what)?;
-    if is_confirmed { Ok(()) } else { Err(Exit::Failed("nothing was done".to_owned())) }
+pub(crate) fn confirm(word: &str, what: &str) -> Result<(), Exit> {
+    if ask(word, what)? { Ok(()) } else { Err(Exit::Failed("nothing was done".to_owned())) }
 }
 
 /// Asks the same with a word to type, and returns whether they did.

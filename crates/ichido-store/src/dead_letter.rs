@@ -44,6 +44,8 @@ use crate::message::{DeadLetterState, QueueName};
 pub mod limits {
     /// The most classes that are counted at once: queues times codes, and whether the effect is known.
     pub const MAX_CLASSES: u32 = 10_000;
+    /// The most letters that are counted by class. Counting takes a few microseconds for each.
+    pub const MAX_COUNTED: u32 = 30_000;
 }
 
 ichido_core::words! {
@@ -195,6 +197,15 @@ impl LetterTraits {
     const fn history(&self) -> History {
         History { doubt: self.doubt, ..History::new(NonZeroU32::MIN) }
     }
+}
+
+/// The letters that match a filter, counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LetterClasses {
+    /// By what decides about them.
+    pub classes: Vec<LetterClass>,
+    /// Whether more letters match than were counted.
+    pub has_more: bool,
 }
 
 /// Letters about which everything decides alike.

@@ -1,7 +1,8 @@
 //! Bulk operations on dead letters: preflight, canary, progress, stop and audit.
 //!
 //! Guarantee: a letter is requeued only if its effect cannot happen twice and, once it is dead, its queue allows it. The
-//! lifecycle judges each one when it is moved. A bulk operation moves a limited number at a time. It can be stopped at any
+//! lifecycle judges each one when it is moved. A preflight counts a limited number of letters, and says if there are more. A bulk
+//! operation moves all that match, a limited number at a time. It can be stopped at any
 //! moment, even by a crash: completed work stays, and running it again continues with the rest, because a requeued message
 //! is no longer a letter. The audit trail records who started it, with which filter, and how it ended. One operation at a
 //! time works on a queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
@@ -46,6 +47,6 @@ pub use bulk::{BulkAction, BulkEnd, BulkError, BulkOperation, BulkProgress, Bulk
 pub use canary::{Canary, CanaryCounts};
 pub use claim::LiveBulks;
 pub use policy::{RequeuePolicies, RequeuePolicy, RequeueRefusal};
-pub use preflight::Preflight;
+pub use preflight::{Preflight, format_counts};
 pub use record::{StopRequest, request_stop};
 pub use trail::RecordedStart;

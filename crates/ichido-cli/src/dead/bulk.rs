@@ -30,7 +30,7 @@ impl DeadLetters {
             api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
         let noun = args.noun(action);
         self.print_preview(&preview, action, noun, args.yes && !args.dry_run)?;
-        if args.dry_run || preview.eligible == 0 {
+        if args.dry_run || preview.moves_nothing() {
             return match (preview.refused.is_empty(), args.dry_run) {
                 (true, _) => Ok(()),
                 (false, true) => Err(Exit::Findings),
@@ -38,8 +38,8 @@ impl DeadLetters {
             };
         }
         if !args.yes {
-            let what = format!("{} {noun} would be {}", preview.eligible, action.past_tense());
-            out::confirm(preview.eligible, &what)?;
+            let (word, count) = preview.confirmation();
+            out::confirm(&word, &format!("{count} {noun} would be {}", action.past_tense()))?;
         }
         // Before the operation starts, so a signal can always stop it.
         let signals = Signals::listen()?;
@@ -69,11 +69,13 @@ impl DeadLetters {
                 "queues": queues,
                 "errors": errors,
                 "refused": refused,
+                "has_more": found.has_more,
             } }));
         }
-        let mut text = match (now, eligible) {
-            (true, 1..) => format!("{} {eligible} of {matched} {noun}\n", action.present_tense()),
-            _ => format!("{eligible} of {matched} {noun} would be {}\n", action.past_tense()),
+        let mut text = if now && !found.moves_nothing() {
+            format!("{} {} {noun}\n", action.present_tense(), found.counts())
+        } else {
+            format!("{} {noun} would be {}\n", found.counts(), action.past_tense())
         };
         if 0 < *eligible {
             for (name, counts) in [("QUEUE", queues), ("ERROR", errors)] {

@@ -35,14 +35,10 @@ fn is_running(operation: &Operation) -> bool {
 /// Returns the progress, if it differs from what was shown last.
 fn new_progress(
     operation: &mut Operation,
-    of: u64,
+    found: &Preview,
     shown: Option<&OperationProgress>,
 ) -> Option<OperationProgress> {
-    let last = operation.result.as_ref().map(|result| OperationProgress {
-        moved: result.moved,
-        total: of,
-        canary: None,
-    });
+    let last = operation.result.as_ref().map(|result| found.progress_at(result.moved));
     let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
     operation.progress.take().or(last).filter(|far| shown != Some(far))
 }
@@ -65,7 +61,7 @@ impl DeadLetters {
         let (mut wait, mut is_stopped) = (FIRST_POLL_AFTER, false);
         loop {
             let is_running = is_running(&operation);
-            if let Some(far) = new_progress(&mut operation, found.eligible, shown.as_ref()) {
+            if let Some(far) = new_progress(&mut operation, found, shown.as_ref()) {
                 output = output.and(self.show_progress(&far, action));
                 shown = Some(far);
             }
@@ -98,8 +94,8 @@ impl DeadLetters {
         if self.api.json {
             return out::print_line(json!({ "progress": far }));
         }
-        let OperationProgress { moved, total: of, canary: watched } = far;
-        if moved == of && watched.is_none() {
+        let OperationProgress { moved, total, canary: watched, .. } = far;
+        if moved == total && watched.is_none() {
             // The report says it.
             return Ok(());
         }
@@ -107,7 +103,7 @@ impl DeadLetters {
             watched.as_ref().map(|CanaryResult { pending: waiting, succeeded: well, failed: ill }| {
                 format!("; watching: {well} sent, {ill} failed, {waiting} in flight")
             });
-        let line = format!("{moved} of {of} {}{}", action.past_tense(), watched.unwrap_or_default());
+        let line = format!("{} {}{}", far.counts(), action.past_tense(), watched.unwrap_or_default());
         if std::io::stderr().is_terminal() {
             out::eprint(&format!("{CLEARED_LINE}{line}"));
         } else {

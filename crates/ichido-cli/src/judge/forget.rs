@@ -32,7 +32,7 @@ pub(super) async fn run(args: &Args, model: Option<&str>) -> Result<(), Exit> {
     }
     if 0 < count && !args.yes {
         out::confirm(
-            count,
+            &count.to_string(),
             &format!("{} would be deleted; to get them again costs as much as before", counted(count)),
         )?;
     }

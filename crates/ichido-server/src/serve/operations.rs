@@ -50,7 +50,7 @@ const MAX_CONFIRMED: u64 = 9_007_199_254_740_991;
     responses(
         (status = 202, description = "The operation was started", body = StartedOperation, headers(("Location" = String))),
         (status = 200, description = "Nothing was started: it was a preview, or there is nothing to do", body = StartedOperation),
-        (status = 409, description = "Too many operations run, or one works on the same queue"),
+        (status = 409, description = "Too many operations run, one works on the same queue, or more messages match than were confirmed"),
     )
 )]
 pub(super) async fn start_bulk_operation(
@@ -72,8 +72,16 @@ pub(super) async fn start_bulk_operation(
         check_known(&api, &caller, bulk.filter.queue.as_ref()).await?;
     }
     let preview = Preview::new(&found);
-    if is_preview || found.eligible == 0 {
+    if is_preview || found.moves_nothing() {
         return Ok(json(StatusCode::OK, &StartedOperation { preview, operation: None }));
+    }
+    if let Some(confirmed) = confirmed.filter(|_| found.has_more) {
+        let detail = format!(
+            "more than {} messages match, and no more are counted, so they cannot be compared with the {confirmed} that were confirmed; nothing \
+             was started; narrow the filter, or leave out `confirmed` to move all that match",
+            found.matched
+        );
+        return Err(Problem::new(Code::OperationRefused, detail));
     }
     if let Some(confirmed) = confirmed.filter(|confirmed| *confirmed < found.eligible) {
         let detail = format!(

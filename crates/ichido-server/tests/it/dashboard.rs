@@ -40,13 +40,13 @@ fn add(statement: &Logged) {
     ROWS.fetch_add(statement.rows, Ordering::SeqCst);
 }
 
-struct Browser {
+pub(crate) struct Browser {
     pages: Router,
     cookie: Option<HeaderValue>,
 }
 
 impl Browser {
-    async fn send(
+    pub(crate) async fn send(
         &mut self,
         method: Method,
         target: &str,
@@ -63,7 +63,7 @@ impl Browser {
         (head.status, head.headers, text)
     }
 
-    async fn signed_in(store: &Store, path: &str) -> Self {
+    pub(crate) async fn signed_in(store: &Store, path: &str) -> Self {
         let pages = dashboard::router(store.clone(), &config(), path).await;
         let token = token_of(store, TokenRole::Operator).await;
         let mut browser = Self { pages, cookie: None };

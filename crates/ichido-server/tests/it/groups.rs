@@ -23,16 +23,16 @@ use uuid::Uuid;
 use crate::mounting::{answer, client, foreign_app, token_of};
 
 const CAUSES: [&str; 3] = ["no such symbol", "not enough money", "the market is closed"];
-const LETTERS: usize = 30;
+pub(crate) const LETTERS: usize = 30;
 /// The time limit of a case: far beyond it.
-const MAX_CASE: Duration = Duration::from_mins(2);
+pub(crate) const MAX_CASE: Duration = Duration::from_mins(2);
 
 fn queue() -> QueueName {
     QueueName::parse("orders").unwrap()
 }
 
 /// Lets messages die, a third of each cause.
-async fn die(store: &Store) {
+pub(crate) async fn die(store: &Store) {
     let new = |number: usize| {
         let key = IdempotencyKey::parse(&format!("order-{number}")).unwrap();
         NewMessage::new(queue(), "ann", key, b"{}".to_vec())
@@ -64,7 +64,7 @@ async fn die(store: &Store) {
 }
 
 /// Publishes that the queue's dead letters may be requeued.
-async fn publish(store: &Store) {
+pub(crate) async fn publish(store: &Store) {
     let facts = QueueFacts {
         guarantee: Guarantee::Idempotent,
         requeue: true,
@@ -77,13 +77,13 @@ async fn publish(store: &Store) {
     store.facts().publish(node, &[(queue(), facts)]).await.unwrap();
 }
 
-async fn get(client: &Client, path: &str) -> Value {
+pub(crate) async fn get(client: &Client, path: &str) -> Value {
     let response = answer(client.read(path).await.unwrap());
     assert_eq!(response.status, 200, "{path}: {response:?}");
     serde_json::from_slice(&response.body).unwrap()
 }
 
-async fn post(client: &Client, path: &str, body: &Value) -> Response {
+pub(crate) async fn post(client: &Client, path: &str, body: &Value) -> Response {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).unwrap();
     let action = Action::new(Method::POST, path, key, "application/json", body.to_string()).unwrap();
     answer(client.send(&action).await)

@@ -8,6 +8,7 @@ mod boundaries;
 mod dashboard;
 mod groups;
 mod mounting;
+mod preview;
 mod redaction;
 mod series;
 mod tls;

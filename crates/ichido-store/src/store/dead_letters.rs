@@ -17,7 +17,8 @@ use crate::columns::Columns as _;
 use crate::db_timestamp::DbTimestamp;
 use crate::dead_letter::limits::MAX_CLASSES;
 use crate::dead_letter::{
-    DeadLetterFilter, DeadLetterRow, DeadLetterStep, LetterClass, ReplaceOutcome, RequeuePolicy,
+    DeadLetterFilter, DeadLetterRow, DeadLetterStep, LetterClass, LetterClasses, ReplaceOutcome,
+    RequeuePolicy,
 };
 use crate::error::StoreError;
 use crate::future::StoreFuture;
@@ -72,15 +73,16 @@ impl<'s> DeadLetters<'s> {
 
     /// Counts the letters that match a filter, by what decides about them. The database counts; no letter is read into the program.
     ///
-    /// `keeps_for` says how long the receiver of a queue remembers keys, for queues whose guarantee is keyed. At most
-    /// [`MAX_CLASSES`].
+    /// `keeps_for` says how long the receiver of a queue remembers keys, for queues whose guarantee is keyed. At most `max_counted`
+    /// letters are counted, any of those that match. At most [`MAX_CLASSES`].
     // SPEC E4.
     pub fn classes(
         self,
         filter: &'s DeadLetterFilter,
         keeps_for: &'s [(QueueName, Duration)],
         now: Timestamp,
-    ) -> StoreFuture<'s, Vec<LetterClass>> {
+        max_counted: u32,
+    ) -> StoreFuture<'s, LetterClasses> {
         Box::pin(async move {
             check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
             check::no_nul("the text", filter.text.as_deref().unwrap_or_default())?;
@@ -107,6 +109,7 @@ impl<'s> DeadLetters<'s> {
                 now.plus(AGREE_WITHIN).into(),
                 (i64::from(MAX_CLASSES) + 1).into(),
                 SqlValue::Rows(&columns),
+                (i64::from(max_counted) + 1).into(),
             ];
             let statement = paired!("dead_letter_classes").with_custom_plan();
             let rows = self.0.driver.all(statement, &values).await?;
@@ -116,7 +119,8 @@ impl<'s> DeadLetters<'s> {
                 found,
                 0..=MAX_CLASSES,
             )?;
-            rows.iter().map(|row| letter_class(row, filter)).collect()
+            let classes = rows.iter().map(|row| letter_class(row, filter)).collect::<Result<Vec<_>, _>>()?;
+            Ok(counted(classes, max_counted))
         })
     }
 
@@ -305,4 +309,14 @@ impl<'s> DeadLetters<'s> {
                 .timestamp_or_none("oldest")?)
         })
     }
+}
+
+/// Leaves out the letter that was counted only to know that there are more. It may be any of them.
+fn counted(mut classes: Vec<LetterClass>, max_counted: u32) -> LetterClasses {
+    let has_more = u64::from(max_counted) < classes.iter().map(|class| class.count).sum();
+    if let Some(class) = classes.first_mut().filter(|_| has_more) {
+        class.count -= 1;
+    }
+    classes.retain(|class| 0 < class.count);
+    LetterClasses { classes, has_more }
 }

@@ -81,8 +81,8 @@ const SMALL: [(&str, &str); 54] = [
     ("event_doubt.sql", "SCAN n"),
     ("event_doubt.sql", "SCAN h"),
     ("event_fact.sql", "SCAN f"),
-    // Letters that an index found.
-    ("dead_letter_classes.sql", "SCAN f"),
+    // Letters that an index found, up to a limit.
+    ("dead_letter_classes.sql", "SCAN l"),
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch in flight.
     ("message_holder.sql", "SCAN l"),
     // Requests to cancel messages in flight, up to a limit.

@@ -129,6 +129,8 @@ pub struct BulkProgress {
     pub operation: Uuid,
     /// How many letters were eligible when they were counted.
     pub total: u64,
+    /// Whether there were more than were counted, so the total is a minimum.
+    pub has_more: bool,
     /// How many were moved.
     pub moved: u64,
     /// The canary's current counts, while it is watched.
@@ -275,7 +277,8 @@ impl BulkOperation {
             if let Some(ended) = self.stopped(report.operation, stop).await? {
                 return Ok(ended);
             }
-            let goal = canary.and_then(|canary| Some((canary, goal(widened, found.eligible)?)));
+            let goal =
+                canary.and_then(|canary| Some((canary, goal(widened, found.eligible, found.has_more)?)));
             let remaining = goal.map_or(u64::MAX, |(_, goal)| goal.saturating_sub(report.moved));
             let limit = u32::try_from(remaining).unwrap_or(u32::MAX).clamp(1, limits::MAX_BATCH);
             let page = self.store.dead_letters().page(&filter, after, limit).await?;
@@ -363,7 +366,13 @@ const fn progress_with(
     report: &BulkReport,
     watched: Option<CanaryCounts>,
 ) -> BulkProgress {
-    BulkProgress { operation: report.operation, total: found.eligible, moved: report.moved, canary: watched }
+    BulkProgress {
+        operation: report.operation,
+        total: found.eligible,
+        has_more: found.has_more,
+        moved: report.moved,
+        canary: watched,
+    }
 }
 
 impl std::fmt::Debug for BulkOperation {

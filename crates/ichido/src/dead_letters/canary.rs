@@ -24,21 +24,22 @@ impl Canary {
     /// Ten percent, and five minutes.
     pub const DEFAULT: Self = Self { max_failures_percent: 10, watch_for: Duration::from_mins(5) };
 
-    /// Returns how many of `total` have been moved each time the canary waits; empty if one step moves them all.
-    pub fn steps(total: u64) -> Vec<u64> {
-        (0..SHARES.len()).map_while(|step| goal(step, total)).collect()
+    /// Returns how many of `total`, or more, have been moved each time the canary waits; empty if one step moves them all.
+    pub fn steps(total: u64, has_more: bool) -> Vec<u64> {
+        (0..SHARES.len()).map_while(|step| goal(step, total, has_more)).collect()
     }
 }
 
 /// Returns how many of `total` have been moved when a step ends, counting steps from 0.
 ///
-/// `None` for the last step, which needs no watching.
-pub(super) fn goal(step: usize, total: u64) -> Option<u64> {
+/// `None` for the last step, which needs no watching. If there are more than `total`, each step is a smaller share of them, and the
+/// last step is never the only one.
+pub(super) fn goal(step: usize, total: u64, has_more: bool) -> Option<u64> {
     let share = SHARES.get(step).copied().filter(|share| *share < 100)?;
     // At least one more than in the previous step, however few there are.
     let min = u64::try_from(step).unwrap_or(u64::MAX).saturating_add(1);
     let goal = (total.saturating_mul(share)).div_ceil(100).max(min);
-    (goal < total).then_some(goal)
+    (has_more || goal < total).then_some(goal)
 }
 
 /// What one requeued message shows.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use ichido_core::time::Timestamp;
-use ichido_store::dead_letter::LetterClass;
+use ichido_store::dead_letter::limits::MAX_COUNTED;
+use ichido_store::dead_letter::{LetterClass, LetterClasses};
 use ichido_store::error::StoreError;
 
 use super::bulk::BulkOperation;
@@ -16,7 +17,7 @@ pub struct Preflight {
     ///
     /// Later letters are not part of the operation.
     pub as_of: Timestamp,
-    /// How many letters the filter matches.
+    /// How many letters the filter matches, at most [`MAX_COUNTED`].
     pub matched: u64,
     /// How many of them are eligible.
     pub eligible: u64,
@@ -28,9 +29,18 @@ pub struct Preflight {
     pub errors: BTreeMap<String, u64>,
     /// The others, by queue and reason.
     pub refused: BTreeMap<(String, RequeueRefusal), u64>,
+    /// Whether the filter matches more letters than were counted.
+    ///
+    /// The operation is about all of them, and each number here is a minimum.
+    pub has_more: bool,
 }
 
 impl Preflight {
+    /// Returns whether no letter that matches is eligible.
+    pub const fn moves_nothing(&self) -> bool {
+        self.eligible == 0 && !self.has_more
+    }
+
     /// Returns how many are refused for a reason.
     pub fn refused_for(&self, reason: RequeueRefusal) -> u64 {
         self.refused.iter().filter(|((_, refusal), _)| *refusal == reason).map(|(_, count)| count).sum()
@@ -63,8 +73,12 @@ impl BulkOperation {
             queues: BTreeMap::new(),
             errors: BTreeMap::new(),
             refused: BTreeMap::new(),
+            has_more: false,
         };
-        let classes = self.store.dead_letters().classes(&filter, &self.policies.keeps_for(), now).await?;
+        let keeps_for = self.policies.keeps_for();
+        let LetterClasses { classes, has_more } =
+            self.store.dead_letters().classes(&filter, &keeps_for, now, MAX_COUNTED).await?;
+        preflight.has_more = has_more;
         for LetterClass { traits, code, count } in classes {
             preflight.matched += count;
             let queue = traits.queue.as_str().to_owned();
@@ -77,5 +91,14 @@ impl BulkOperation {
             *preflight.errors.entry(code.unwrap_or_default()).or_default() += count;
         }
         Ok(preflight)
+    }
+}
+
+/// Formats how many letters are eligible: `4 of 5`, or `at least 4 of more than 5` if more match than were counted.
+pub fn format_counts(eligible: u64, matched: u64, has_more: bool) -> String {
+    if has_more {
+        format!("at least {eligible} of more than {matched}")
+    } else {
+        format!("{eligible} of {matched}")
     }
 }

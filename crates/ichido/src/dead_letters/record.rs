@@ -57,6 +57,7 @@ impl BulkOperation {
             filter: self.filter_as_of(found.as_of),
             eligible: found.eligible,
             matched: found.matched,
+            has_more: found.has_more,
             reason: self.reason.clone(),
         };
         self.store.actions().record(&self.action(operation, ("none", STARTED), start.to_string())).await

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::bulk::{BulkEnd, BulkReport};
 use super::canary::CanaryCounts;
 use super::policy::RequeueRefusal;
+use super::preflight::format_counts;
 
 /// The longest character: a text is cut off between two.
 const MAX_CHAR_BYTES: usize = 4;
@@ -30,6 +31,8 @@ pub struct RecordedStart {
     pub eligible: u64,
     /// How many letters matched.
     pub matched: u64,
+    /// Whether more letters matched than were counted.
+    pub has_more: bool,
     /// The reason, if one was given.
     pub reason: Option<String>,
 }
@@ -41,20 +44,26 @@ impl RecordedStart {
         let rest = rest.strip_prefix("; ")?;
         let (counts, reason) =
             rest.split_once("; ").map_or((rest, None), |(counts, reason)| (counts, Some(reason.to_owned())));
-        let (eligible, matched) = counts.split_once(" of ")?;
+        let (has_more, counts) = match counts.strip_prefix("at least ") {
+            Some(counts) => (true, counts),
+            None => (false, counts),
+        };
+        let (eligible, matched) = counts.split_once(if has_more { " of more than " } else { " of " })?;
         // The last digits may be missing.
         let is_cut_off = reason.is_none() && MAX_EXCERPT_BYTES <= detail.len() + MAX_CHAR_BYTES;
         if is_cut_off {
             return None;
         }
-        Some(Self { filter, eligible: eligible.parse().ok()?, matched: matched.parse().ok()?, reason })
+        let (eligible, matched) = (eligible.parse().ok()?, matched.parse().ok()?);
+        Some(Self { filter, eligible, matched, has_more, reason })
     }
 }
 
 impl fmt::Display for RecordedStart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { filter, eligible, matched, reason } = self;
-        write!(f, "{}; {eligible} of {matched}", format_filter(filter))?;
+        let Self { filter, eligible, matched, has_more, reason } = self;
+        let counts = format_counts(*eligible, *matched, *has_more);
+        write!(f, "{}; {counts}", format_filter(filter))?;
         reason.iter().try_for_each(|reason| write!(f, "; {reason}"))
     }
 }
@@ -204,8 +213,11 @@ mod tests {
         let parked = DeadLetterFilter { state: DeadLetterState::Parked, ..DeadLetterFilter::default() };
         for filter in [DeadLetterFilter::default(), parked, all] {
             for reason in [None, Some("fixed; 5 of 6".to_owned())] {
-                let start = RecordedStart { filter: filter.clone(), eligible: 4, matched: 5, reason };
-                assert_eq!(RecordedStart::parse(&start.to_string()), Some(start));
+                for has_more in [false, true] {
+                    let (filter, reason) = (filter.clone(), reason.clone());
+                    let start = RecordedStart { filter, eligible: 4, matched: 5, has_more, reason };
+                    assert_eq!(RecordedStart::parse(&start.to_string()), Some(start));
+                }
             }
         }
     }
@@ -213,11 +225,15 @@ mod tests {
     #[test]
     fn a_start_that_was_cut_off_is_not_guessed() {
         let filter = DeadLetterFilter { text: Some("a \"b\"".to_owned()), ..DeadLetterFilter::default() };
-        let start = RecordedStart { filter, eligible: 400, matched: 500, reason: None };
-        let detail = start.to_string();
-        assert_eq!(detail, r#"state=dead text="a \"b\""; 400 of 500"#);
-        for end in 0..detail.len() - 2 {
-            assert_eq!(RecordedStart::parse(&detail[..end]), None, "{}", &detail[..end]);
+        let start = RecordedStart { filter, eligible: 400, matched: 500, has_more: false, reason: None };
+        let partial = RecordedStart { has_more: true, ..start.clone() };
+        let detail = r#"state=dead text="a \"b\""; 400 of 500"#;
+        let partial_detail = r#"state=dead text="a \"b\""; at least 400 of more than 500"#;
+        for (start, detail) in [(start, detail), (partial, partial_detail)] {
+            assert_eq!(start.to_string(), detail);
+            for end in 0..detail.len() - 2 {
+                assert_eq!(RecordedStart::parse(&detail[..end]), None, "{}", &detail[..end]);
+            }
         }
         let long = "x".repeat(MAX_EXCERPT_BYTES - r#"state=dead text=""; 1 of 1"#.len());
         assert_eq!(

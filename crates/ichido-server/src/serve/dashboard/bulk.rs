@@ -1,7 +1,8 @@
 //! The page before a bulk operation: what will happen, to how many, and why not to the others. Then its start.
 //!
-//! Guarantee: nothing starts before a person has typed the number of messages. The operation gets the time of the count that the person
-//! saw, so a message that dies later is not part of it, and it does not start if more messages than confirmed would be moved.
+//! Guarantee: nothing starts before a person has typed the number of messages, or `ALL` if more match than are counted. The operation
+//! gets the time of the count that the person saw, so a message that dies later is not part of it, and it does not start if more messages
+//! than confirmed would be moved.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use super::super::operations::{Preview, StartedOperation};
 use super::super::problem::{Code, Problem};
 use super::super::request::query_pairs;
-use super::bulk_plan::{BulkPlan, BulkStep, FILTER, Finding, address, typed_count};
+use super::bulk_plan::{BulkPlan, BulkStep, Confirmed, FILTER, Finding, address};
 use super::bulk_texts::Texts as BulkTexts;
 use super::call::collect;
 use super::message::Notice;
@@ -92,6 +93,8 @@ struct StartForm {
     needs_reason: bool,
     reason: String,
     type_count: String,
+    /// Whether a number is typed.
+    is_number: bool,
     button: String,
 }
 
@@ -108,7 +111,7 @@ pub(super) async fn show(
     page(&dashboard, &visitor, StatusCode::OK, &plan, None, None).await
 }
 
-/// Starts it, if the person typed the number of messages.
+/// Starts it, if the person typed what the page asks for.
 pub(super) async fn start(
     State(dashboard): State<Arc<Dashboard>>,
     Extension(visitor): Extension<Visitor>,
@@ -125,8 +128,8 @@ pub(super) async fn start(
         page(&dashboard, &visitor, status, &plan, Some(&form), Some(notice)).await
     };
     let typed = form.get("typed").unwrap_or_default();
-    let confirmed = form.get("confirmed").and_then(typed_count);
-    let Some(confirmed) = confirmed.filter(|confirmed| typed_count(typed) == Some(*confirmed)) else {
+    let confirmed = form.get("confirmed").and_then(Confirmed::parse);
+    let Some(confirmed) = confirmed.filter(|confirmed| Confirmed::parse(typed) == Some(*confirmed)) else {
         let number = confirmed.map(|confirmed| confirmed.to_string()).unwrap_or_default();
         return refused(422, fill(b.typed_wrong, &[("n", &number), ("typed", typed)])).await;
     };
@@ -134,7 +137,8 @@ pub(super) async fn start(
         return refused(422, b.reason_needed.to_owned()).await;
     }
     let mut members = plan.to_body();
-    members.insert("confirmed".to_owned(), confirmed.into());
+    // The API moves all that match if no number is confirmed.
+    members.extend(confirmed.number().map(|number| ("confirmed".to_owned(), number.into())));
     members.insert("canary".to_owned(), Value::Bool(plan.sends() && form.get("canary").is_some()));
     members.extend(text_member(&form, "as_of"));
     members.extend(text_member(&form, "reason"));
@@ -217,6 +221,8 @@ fn shown_preview(b: &'static BulkTexts, plan: &BulkPlan, preview: Preview, reaso
     let (eligible, matched, refused) =
         (count(preview.eligible), count(preview.matched), count(refused_count));
     let (mark, class, text) = match (preview.matched, preview.eligible) {
+        (_, 0) if preview.has_more => ("slash", "warn", b.will_more),
+        _ if preview.has_more => ("go", "calm", b.will_more),
         (0, _) => ("none", "quiet", b.nothing_matches),
         (_, 0) => ("slash", "warn", b.will_none),
         (matched, eligible) if matched == eligible => ("go", "calm", b.will_all),
@@ -242,10 +248,13 @@ fn shown_preview(b: &'static BulkTexts, plan: &BulkPlan, preview: Preview, reaso
         mark,
         class,
         sentence: fill(text, &values),
-        counted: fill(b.counted_at, &[("when", &full(&preview.as_of))]),
+        counted: fill(
+            if preview.has_more { b.counted_up_to } else { b.counted_at },
+            &[("when", &full(&preview.as_of)), ("n", &matched)],
+        ),
         codes: lines("code", &preview.errors),
         queues: lines("queue", &preview.queues),
-        form: (0 < preview.eligible).then(|| start_form(b, plan, &preview, reason)),
+        form: (!preview.moves_nothing()).then(|| start_form(b, plan, &preview, reason)),
         refused: preview.refused.into_iter().map(refused_line).collect(),
     }
 }
@@ -261,39 +270,49 @@ fn narrowed(plan: &BulkPlan, name: &'static str, value: &str) -> String {
 }
 
 fn start_form(b: &'static BulkTexts, plan: &BulkPlan, preview: &Preview, reason: &str) -> StartForm {
-    let number = grouped(i64::try_from(preview.eligible).unwrap_or(i64::MAX));
+    let count = |count: u64| grouped(i64::try_from(count).unwrap_or(i64::MAX));
+    let is_number = !preview.has_more;
+    let confirmed = if is_number { Confirmed::Number(preview.eligible) } else { Confirmed::All };
     let mut fields = plan.pairs();
     fields.push(("as_of", preview.as_of.clone()));
-    fields.push(("confirmed", preview.eligible.to_string()));
-    let button = match plan.step {
-        BulkStep::Requeue => b.start_requeue,
-        BulkStep::Discard => b.start_discard,
-        BulkStep::Decide(_) => b.start_decide,
+    fields.push(("confirmed", confirmed.to_string()));
+    let button = match (plan.step, is_number) {
+        (BulkStep::Requeue, true) => b.start_requeue,
+        (BulkStep::Requeue, false) => b.start_requeue_all,
+        (BulkStep::Discard, true) => b.start_discard,
+        (BulkStep::Discard, false) => b.start_discard_all,
+        (BulkStep::Decide(_), true) => b.start_decide,
+        (BulkStep::Decide(_), false) => b.start_decide_all,
     };
+    let (type_count, number) =
+        if is_number { (b.type_count, preview.eligible) } else { (b.type_all, preview.matched) };
+    let values = [("n", &*count(number)), ("done", plan.step.done(b))];
     StartForm {
         fields,
-        canary: plan.sends().then(|| canary(b, preview.eligible)).flatten(),
+        canary: plan.sends().then(|| canary(b, preview.eligible, preview.has_more)).flatten(),
         needs_reason: plan.needs_reason(),
         reason: reason.to_owned(),
-        type_count: fill(b.type_count, &[("n", &number)]),
-        button: fill(button, &[("n", &number)]),
+        type_count: fill(type_count, &values),
+        is_number,
+        button: fill(button, &values),
     }
 }
 
 /// Says how large the steps of a canary are; `None` if one message is all.
-pub(super) fn canary(b: &BulkTexts, eligible: u64) -> Option<String> {
+fn canary(b: &BulkTexts, eligible: u64, has_more: bool) -> Option<String> {
     let count = |number: u64| grouped(i64::try_from(number).unwrap_or(i64::MAX));
-    let goals = Canary::steps(eligible);
+    let goals = Canary::steps(eligible, has_more);
     let (first, last) = (*goals.first()?, *goals.last()?);
     let steps = goals.windows(2).map(|pair| match pair {
         [before, after] => fill(b.canary_more, &[("n", &count(after - before))]),
         _ => String::new(),
     });
+    let rest = if has_more { b.canary_rest_all } else { b.canary_rest };
     let Canary { max_failures_percent, watch_for } = Canary::DEFAULT;
     let values = [
         ("first", count(first)),
         ("steps", steps.collect()),
-        ("rest", count(eligible.saturating_sub(last))),
+        ("rest", fill(rest, &[("n", &count(eligible.saturating_sub(last)))])),
         ("percent", max_failures_percent.to_string()),
         ("minutes", (watch_for.as_secs() / 60).to_string()),
     ];
@@ -316,4 +335,53 @@ fn decode(bytes: &[u8]) -> Result<StartedOperation, PageRefusal> {
 
 fn action_unknown(visitor: &Visitor) -> PageRefusal {
     Problem::new(Code::ParameterInvalid, BulkTexts::of(visitor.language).action_unknown).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::language::Language;
+    use super::*;
+
+    fn shown(language: Language, action: &str, eligible: u64) -> ShownPreview {
+        let b = BulkTexts::of(language);
+        let plan = BulkPlan::parse(|name| (name == "action").then_some(action)).unwrap();
+        let preview = json!({
+            "as_of": "2026-11-18T00:00:00Z", "matched": 30_000, "eligible": eligible, "has_more": true,
+            "queues": {}, "errors": {}, "refused": [{
+                "queue": "orders", "reason": "not_allowed", "count": 30_000 - eligible, "detail": "no",
+            }],
+        });
+        shown_preview(b, &plan, serde_json::from_value(preview).unwrap(), "")
+    }
+
+    #[test]
+    fn more_messages_than_are_counted_are_confirmed_by_a_word() {
+        let page = shown(Language::English, "requeue", 29_000);
+        assert_eq!(
+            page.sentence,
+            "More than 30,000 messages match. Of the 30,000 that were counted, 29,000 will be requeued and 1,000 refused."
+        );
+        assert!(page.counted.contains("up to 30,000 messages"), "{}", page.counted);
+        let form = page.form.unwrap();
+        assert_eq!(
+            form.type_count,
+            "More than 30,000 messages match. Type ALL to confirm that each of them is requeued or refused"
+        );
+        assert!(form.fields.contains(&("confirmed", "ALL".to_owned())), "{:?}", form.fields);
+        assert_eq!((form.button.as_str(), form.is_number), ("Requeue all", false));
+        let canary = form.canary.unwrap();
+        assert!(canary.starts_with("290 first, then 1,160, then 5,800, then all others."), "{canary}");
+        for (action, button) in [("requeue", "すべて再投入"), ("discard", "すべて破棄")] {
+            let form = shown(Language::Japanese, action, 29_000).form.unwrap();
+            assert!(form.type_count.contains("ALL") && form.button == button, "{}", form.type_count);
+        }
+    }
+
+    /// Those that were not counted may be eligible.
+    #[test]
+    fn an_operation_can_be_started_though_all_counted_messages_are_refused() {
+        let page = shown(Language::English, "requeue", 0);
+        assert_eq!(page.class, "warn");
+        assert!(page.form.is_some_and(|form| form.canary.is_some()));
+    }
 }

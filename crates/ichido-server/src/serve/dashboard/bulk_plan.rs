@@ -2,6 +2,8 @@
 //!
 //! Guarantee: the three mean the same messages, because all are made from the same pairs. The API checks the values.
 
+use std::fmt;
+
 use form_urlencoded::Serializer;
 use serde_json::{Map, Value, json};
 
@@ -306,14 +308,45 @@ pub(super) fn address(path: &str, pairs: &[(&'static str, String)]) -> String {
     address.finish()
 }
 
-/// Reads a number as people type it: `5,000`, `5 000` and full-width digits are 5000.
-pub(super) fn typed_count(text: &str) -> Option<u64> {
-    let digits = text.trim().chars().filter(|mark| !matches!(mark, ',' | '_' | ' ' | '\u{a0}' | '，'));
-    let plain = digits.map(|mark| match mark {
-        '０'..='９' => char::from_digit(u32::from(mark) - u32::from('０'), 10).unwrap_or(mark),
-        mark => mark,
-    });
-    plain.collect::<String>().parse().ok()
+/// What a person confirms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Confirmed {
+    /// At most so many messages.
+    Number(u64),
+    /// All that match: there are more than are counted.
+    All,
+}
+
+impl Confirmed {
+    /// Parses what people type: `5,000`, `5 000` and full-width digits are 5000, and `all` is `ALL`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let marks = text.trim().chars().filter(|mark| !matches!(mark, ',' | '_' | ' ' | '\u{a0}' | '，'));
+        // Full-width forms are in the order of ASCII.
+        let plain = marks.map(|mark| match mark {
+            '！'..='～' => {
+                char::from_u32(u32::from(mark) - u32::from('！') + u32::from('!')).unwrap_or(mark)
+            }
+            mark => mark,
+        });
+        let plain: String = plain.collect();
+        if plain.eq_ignore_ascii_case("ALL") { Some(Self::All) } else { plain.parse().ok().map(Self::Number) }
+    }
+
+    pub(super) const fn number(self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(number),
+            Self::All => None,
+        }
+    }
+}
+
+impl fmt::Display for Confirmed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::All => f.write_str("ALL"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -413,18 +446,22 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_read_as_people_type_it() {
-        for (text, count) in [
-            ("5000", Some(5_000)),
-            (" 5,000 ", Some(5_000)),
-            ("5 000", Some(5_000)),
-            ("５０００", Some(5_000)),
+    fn a_confirmation_is_read_as_people_type_it() {
+        let number = |number| Some(Confirmed::Number(number));
+        for (text, confirmed) in [
+            ("5000", number(5_000)),
+            (" 5,000 ", number(5_000)),
+            ("5 000", number(5_000)),
+            ("５０００", number(5_000)),
+            ("ALL", Some(Confirmed::All)),
+            (" all", Some(Confirmed::All)),
+            ("Ａｌｌ", Some(Confirmed::All)),
             ("", None),
-            ("all", None),
             ("-1", None),
             ("5000.0", None),
+            ("ALL 5", None),
         ] {
-            assert_eq!(typed_count(text), count, "{text}");
+            assert_eq!(Confirmed::parse(text), confirmed, "{text}");
         }
     }
 }

@@ -306,6 +306,8 @@ fn count(number: u64) -> String {
 struct Numbers {
     moved: Option<String>,
     total: String,
+    /// Whether there are more than the total.
+    has_more: bool,
     done: &'static str,
     who: Option<String>,
     canary: Option<CanaryNumbers>,
@@ -321,8 +323,13 @@ impl Numbers {
     fn new(b: &'static BulkTexts, operation: &Operation) -> Self {
         let (progress, result) = (operation.progress.as_ref(), operation.result.as_ref());
         let moved = progress.map(|progress| progress.moved).or(result.map(|result| result.moved));
-        let total = progress.map(|progress| progress.total);
-        let total = total.or(operation.start.as_ref().map(|start| start.eligible));
+        let start = operation.start.as_ref();
+        let has_more =
+            progress.is_some_and(|progress| progress.has_more) || start.is_some_and(|start| start.has_more);
+        let total = match start {
+            Some(start) if has_more => Some(start.matched),
+            _ => progress.map(|progress| progress.total).or(start.map(|start| start.eligible)),
+        };
         let canary = result.and_then(|result| result.canary.as_ref()).map(
             |CanaryResult { pending, succeeded, failed }| CanaryNumbers {
                 failed: *failed,
@@ -333,6 +340,7 @@ impl Numbers {
         Self {
             moved: moved.map(count),
             total: total.map_or_else(|| "?".to_owned(), count),
+            has_more,
             done: BulkStep::of_operation(&operation.action).map_or(b.done_requeue, |step| step.done(b)),
             who: result.and_then(|result| result.stopped_by.clone()),
             canary,
@@ -364,7 +372,9 @@ impl Numbers {
 fn say(b: &'static BulkTexts, fate: Fate, numbers: &Numbers) -> (&'static str, Option<&'static str>) {
     let is_known = numbers.moved.is_some();
     match fate {
+        Fate::Running if numbers.has_more => (b.say_running_more, Some(b.then_running)),
         Fate::Running => (b.say_running, Some(b.then_running)),
+        Fate::Stopping if is_known && numbers.has_more => (b.say_stopping_more, Some(b.then_stopped)),
         Fate::Stopping if is_known => (b.say_stopping, Some(b.then_stopped)),
         Fate::Stopping | Fate::Silent => (b.say_silent, Some(b.then_silent)),
         Fate::Ended if is_known => (b.say_ended, None),
@@ -426,11 +436,10 @@ fn shown(b: &'static BulkTexts, operation: &Operation) -> ShownOperation {
         sentence: numbers.fill(sentence),
         then: then.map(|then| numbers.fill(then)),
         is_running: fate.is_running(),
-        bar: moved.zip(total).filter(|(_, total)| 0 < *total).map(|(moved, total)| Bar {
-            moved,
-            total,
-            text: format!("{} / {}", count(moved), count(total)),
-        }),
+        bar: moved
+            .zip(total)
+            .filter(|(_, total)| 0 < *total && !numbers.has_more)
+            .map(|(moved, total)| Bar { moved, total, text: format!("{} / {}", count(moved), count(total)) }),
         canary: now.or(end),
         refused: refused.collect(),
         gone: result.map(|result| result.gone).filter(|gone| 0 < *gone).map(count),

@@ -28,7 +28,7 @@ pub(in super::super) struct Begin {
     /// All dead messages, or for a decide all parked ones; requires an empty filter.
     #[serde(default)]
     all: bool,
-    /// For a requeue, or a decide of parked messages as not done: sends 1 % first, then 5 %, 25 % and the rest, each after the previous messages were sent; halts if more than 10 % fail.
+    /// For a requeue, or a decide of parked messages as not done: sends 1 % of the counted messages first, then 5 %, 25 % and the rest, each after the previous messages were sent; halts if more than 10 % fail.
     #[serde(default)]
     canary: bool,
     /// The reason, which is stored; required for a discard.
@@ -39,7 +39,8 @@ pub(in super::super) struct Begin {
     /// Only messages that were dead at this time: `as_of` of the preview that a person confirmed.
     #[schema(value_type = Option<text::Moment>)]
     pub(super) as_of: Option<String>,
-    /// The number of messages that a person confirmed: `eligible` of the preview. If there are more by now, nothing is started.
+    /// The number of messages that a person confirmed: `eligible` of the preview. If there are more by now, or more match than are counted,
+    /// nothing is started. Without it, all that match are moved.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     pub(super) confirmed: Option<u64>,
 }

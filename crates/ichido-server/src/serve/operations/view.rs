@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ichido::dead_letters::{BulkEnd, BulkProgress, BulkReport, CanaryCounts, Preflight, RecordedStart};
+use ichido::dead_letters::{
+    BulkEnd, BulkProgress, BulkReport, CanaryCounts, Preflight, RecordedStart, format_counts,
+};
 use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,7 +26,7 @@ pub struct StartedOperation {
 pub struct Preview {
     /// When this was counted. An operation with this time leaves out messages that die later.
     pub as_of: String,
-    /// Number of messages that match the filter.
+    /// Number of messages that match the filter; at most 30000 are counted.
     pub matched: u64,
     /// Number of them that would be requeued, discarded or decided.
     pub eligible: u64,
@@ -33,6 +35,10 @@ pub struct Preview {
     /// Messages that would be requeued, discarded or decided, by the code of their last error; an empty string if there is none.
     pub errors: BTreeMap<String, u64>,
     pub refused: Vec<RefusedLetters>,
+    /// Whether more messages match than were counted. An operation is about all of them; the numbers here are those of the counted ones.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub has_more: bool,
 }
 
 /// Messages that would not be requeued, discarded or decided.
@@ -60,7 +66,29 @@ impl Preview {
             queues: found.queues.clone(),
             errors: found.errors.clone(),
             refused: refused.collect(),
+            has_more: found.has_more,
         }
+    }
+
+    /// Returns whether nothing that matches would be moved.
+    pub const fn moves_nothing(&self) -> bool {
+        self.eligible == 0 && !self.has_more
+    }
+
+    /// Formats how many of the messages would be moved: `4 of 5`, or `at least 4 of more than 5`.
+    pub fn counts(&self) -> String {
+        format_counts(self.eligible, self.matched, self.has_more)
+    }
+
+    /// Returns the progress of its operation after so many messages.
+    pub const fn progress_at(&self, moved: u64) -> OperationProgress {
+        OperationProgress { moved, total: self.eligible, has_more: self.has_more, canary: None }
+    }
+
+    /// Returns the word that a person types to confirm it, and what it confirms: the number, or `ALL` if it is not known.
+    pub fn confirmation(&self) -> (String, String) {
+        let number = self.eligible.to_string();
+        if self.has_more { ("ALL".to_owned(), self.counts()) } else { (number.clone(), number) }
     }
 }
 
@@ -98,10 +126,14 @@ pub struct Operation {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct OperationStart {
     pub filter: OperationFilter,
-    /// Number of messages that matched the filter.
+    /// Number of messages that matched the filter; at most 30000 were counted.
     pub matched: u64,
     /// Number of them to requeue, discard or decide.
     pub eligible: u64,
+    /// Whether more messages matched than were counted. The operation is about all of them.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub has_more: bool,
     pub reason: Option<String>,
 }
 
@@ -152,8 +184,8 @@ impl From<DeadLetterFilter> for OperationFilter {
 
 impl From<RecordedStart> for OperationStart {
     fn from(start: RecordedStart) -> Self {
-        let RecordedStart { filter, eligible, matched, reason } = start;
-        Self { filter: filter.into(), matched, eligible, reason }
+        let RecordedStart { filter, eligible, matched, has_more, reason } = start;
+        Self { filter: filter.into(), matched, eligible, has_more, reason }
     }
 }
 
@@ -164,6 +196,10 @@ pub struct OperationProgress {
     pub moved: u64,
     /// Number of messages to requeue, discard or decide when they were counted.
     pub total: u64,
+    /// Whether more messages matched than were counted, so `total` is a minimum.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub has_more: bool,
     /// The messages of the canary's current step.
     pub canary: Option<CanaryResult>,
 }
@@ -215,8 +251,14 @@ impl From<CanaryCounts> for CanaryResult {
 
 impl OperationProgress {
     fn new(running: &BulkProgress) -> Self {
-        let BulkProgress { moved, total, canary, .. } = *running;
-        Self { moved, total, canary: canary.map(CanaryResult::from) }
+        let BulkProgress { moved, total, has_more, canary, .. } = *running;
+        Self { moved, total, has_more, canary: canary.map(CanaryResult::from) }
+    }
+
+    /// Formats how many messages were moved: `3 of 5`, or `3` if it is not known of how many.
+    pub fn counts(&self) -> String {
+        let Self { moved, total, has_more, .. } = self;
+        if *has_more { moved.to_string() } else { format!("{moved} of {total}") }
     }
 }
 
@@ -262,5 +304,31 @@ impl Operation {
             progress,
             result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_is_a_minimum_says_so() {
+        let mut preview = Preview {
+            as_of: String::new(),
+            matched: 30_000,
+            eligible: 0,
+            queues: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            refused: Vec::new(),
+            has_more: true,
+        };
+        let all = ("ALL".to_owned(), "at least 0 of more than 30000".to_owned());
+        assert_eq!((preview.moves_nothing(), preview.confirmation()), (false, all));
+        assert_eq!(preview.progress_at(45_000).counts(), "45000", "not of 30000");
+        preview.has_more = false;
+        assert_eq!((preview.moves_nothing(), preview.counts().as_str()), (true, "0 of 30000"));
+        assert_eq!(preview.confirmation(), ("0".to_owned(), "0".to_owned()));
+        preview.eligible = 5;
+        assert_eq!(preview.progress_at(3).counts(), "3 of 5");
     }
 }

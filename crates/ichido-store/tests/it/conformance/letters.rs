@@ -147,6 +147,32 @@ both_databases! {
         assert_eq!(found, expected);
     }
 
+    /// The limit is one of letters that match, so a rare one is found behind all others.
+    #[test]
+    async fn letters_are_counted_up_to_a_limit(fixture: StoreFixture) {
+        fixture.dead_of(&queue(), "ann", ErrorCode::Unauthorized, "rare").await;
+        fixture.pass(TRAVELS_FOR);
+        fixture.many_dead(6).await;
+        let now = fixture.store.now().await.unwrap();
+        let counted = async |filter: &DeadLetterFilter, max_counted| {
+            let found = fixture.store.dead_letters().classes(filter, &[], now, max_counted).await.unwrap();
+            (found.classes.iter().map(|class| class.count).sum::<u64>(), found.has_more)
+        };
+        let all = DeadLetterFilter::default();
+        for (max_counted, expected) in [(8, (7, false)), (7, (7, false)), (6, (6, true)), (1, (1, true)), (0, (0, true))] {
+            assert_eq!(counted(&all, max_counted).await, expected, "at most {max_counted}");
+        }
+        let of_queue = DeadLetterFilter { queue: Some(queue()), ..all.clone() };
+        assert_eq!(counted(&of_queue, 3).await, (3, true));
+        for rare in [
+            DeadLetterFilter { text: Some("rare".to_owned()), ..all.clone() },
+            DeadLetterFilter { code: Some(ErrorCode::Unauthorized), ..all.clone() },
+            of_identity("ann"),
+        ] {
+            assert_eq!(counted(&rare, 1).await, (1, false), "{rare:?}");
+        }
+    }
+
     #[test]
     async fn letter_shows_every_field(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;

@@ -29,18 +29,21 @@ pub(super) async fn the_first_doubt_is_looked_up(connection: &mut PgConnection) 
     assert!(rows < 200.0, "{rows} rows for one of ten thousand attempts: {}", doubt.text);
 }
 
-/// A preview of a bulk operation reads the letters that match, and returns counts of them alone.
+/// A preview of a bulk operation reads the letters that match, up to a limit, and returns counts of them alone.
 pub(super) async fn letters_are_counted(connection: &mut PgConnection) {
     let how = "SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL enable_seqscan = off";
     let sql = include_str!("../../../src/postgres/sql/dead_letter_classes.sql");
     let group = "'00000000-0000-0000-0000-000000000007'";
-    for (queue, group, index, max_rows) in [
-        ("'mail'", "NULL", "dead_letters_newest", 1_000.0),
-        ("NULL", group, "dead_letters_group", 143.0),
-        ("NULL", "NULL", "dead_letters_newest_of_all", 100_049.0),
+    for (queue, group, max_counted, index, max_rows) in [
+        ("'mail'", "NULL", 200_000, "dead_letters_newest", 1_000.0),
+        ("NULL", group, 200_000, "dead_letters_group", 143.0),
+        ("NULL", "NULL", 200_000, "dead_letters_newest_of_all", 100_049.0),
+        ("'mail'", "NULL", 10, "dead_letters_newest", 10.0),
+        ("NULL", group, 10, "dead_letters_group", 10.0),
+        ("NULL", "NULL", 10, "dead_letters_newest_of_all", 10.0),
     ] {
         let values = format!(
-            "'dead', 'open', {queue}, 'infinity', '-infinity', NULL, NULL, NULL, NULL, {group}, now(), now(), 100, ARRAY['mail'], ARRAY[now()]"
+            "'dead', 'open', {queue}, 'infinity', '-infinity', NULL, NULL, NULL, NULL, {group}, now(), now(), 100, ARRAY['mail'], ARRAY[now()], {max_counted}"
         );
         let counts = plan_as(connection, how, sql, &values).await;
         counts.assert_uses_index(index);

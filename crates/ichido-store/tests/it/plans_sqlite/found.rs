@@ -36,7 +36,7 @@ async fn the_first_doubt_among_ten_thousand_attempts_is_looked_up() {
     drop(store);
 }
 
-/// A preview of a bulk operation counts letters where an index finds them; the counts are sorted, the letters are not.
+/// A preview of a bulk operation counts letters where an index finds them, up to a limit; the counts are sorted, the letters are not.
 // SPEC E4.
 #[tokio::test]
 async fn letters_of_a_bulk_operation_are_counted_by_their_indexes() {
@@ -53,23 +53,30 @@ async fn letters_of_a_bulk_operation_are_counted_by_their_indexes() {
     ] {
         assert!(plan.iter().any(|line| line.contains(by)), "no {by:?} in {plan:#?}");
     }
+    let sorts: Vec<&String> = plan.iter().filter(|line| line.contains("TEMP B-TREE")).collect();
+    assert_eq!(sorts, ["USE TEMP B-TREE FOR GROUP BY"]);
     add_history(&mut connection, 1, OLD).await;
     let steps = Arc::new(AtomicU64::new(0));
     count_into(&steps, &mut connection).await;
     let none: Option<&str> = None;
-    let counting = async |connection: &mut SqliteConnection, group: Option<Uuid>, queue: Option<&str>| {
+    let counting = async |connection: &mut SqliteConnection,
+                          group: Option<Uuid>,
+                          queue: Option<&str>,
+                          text_found: Option<&str>,
+                          max_counted: i64| {
         let sql = AssertSqlSafe(text("dead_letter_classes"));
         let query = sqlx::query(sql).bind("dead").bind("open").bind(queue).bind(i64::MAX).bind(i64::MIN);
         let query = query
             .bind(none)
             .bind(none)
             .bind(none)
-            .bind(none)
+            .bind(text_found)
             .bind(group)
             .bind(0)
             .bind(0)
             .bind(100)
-            .bind("[]");
+            .bind("[]")
+            .bind(max_counted);
         let before = steps.load(Ordering::Relaxed);
         let rows = query.fetch_all(connection).await.unwrap();
         (
@@ -77,11 +84,22 @@ async fn letters_of_a_bulk_operation_are_counted_by_their_indexes() {
             steps.load(Ordering::Relaxed) - before,
         )
     };
-    let (of_queue, _) = counting(&mut connection, None, Some("orders")).await;
+    let (of_queue, _) = counting(&mut connection, None, Some("orders"), None, i64::MAX).await;
     assert!(OLD / 20 < of_queue, "{of_queue} letters");
-    let (of_nobody, steps) = counting(&mut connection, Some(Uuid::max()), None).await;
+    let (of_nobody, steps) = counting(&mut connection, Some(Uuid::max()), None, None, i64::MAX).await;
     assert_eq!(of_nobody, 0);
     assert!(steps < 1_000, "{steps} steps for no letter among {of_queue}");
+    for (group, queue) in [(None, Some("orders")), (None, None), (Some(Uuid::from_u128(30)), None)] {
+        let (some, steps) = counting(&mut connection, group, queue, None, 10).await;
+        assert_eq!(some, 10, "of {group:?} and {queue:?}");
+        assert!(steps < 2_000, "{steps} steps for ten letters among {of_queue}");
+    }
+    // The limit is one of letters that match: the only one is found behind all others.
+    sqlx::query("UPDATE ichido_dead_letters SET error = 'rare' WHERE rowid = 1")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(counting(&mut connection, None, None, Some("rare"), 10).await.0, 1);
     connection.lock_handle().await.unwrap().remove_progress_handler();
     drop(store);
 }

@@ -6,21 +6,30 @@ fn watched(waiting: u64, well: u64, ill: u64) -> CanaryCounts {
 
 #[test]
 fn one_in_a_hundred_goes_first_and_at_least_one() {
-    assert_eq!(Canary::steps(10_000), [100, 500, 2_500]);
-    assert_eq!(Canary::steps(150), [2, 8, 38]);
-    assert_eq!(Canary::steps(3), [1, 2]);
-    assert_eq!(Canary::steps(2), [1]);
-    assert_eq!(Canary::steps(1), Vec::<u64>::new(), "one alone is all of them");
-    assert_eq!(Canary::steps(0), Vec::<u64>::new());
-    assert_eq!(Canary::steps(u64::MAX).len(), 3, "no number is too large");
+    assert_eq!(Canary::steps(10_000, false), [100, 500, 2_500]);
+    assert_eq!(Canary::steps(150, false), [2, 8, 38]);
+    assert_eq!(Canary::steps(3, false), [1, 2]);
+    assert_eq!(Canary::steps(2, false), [1]);
+    assert_eq!(Canary::steps(1, false), Vec::<u64>::new(), "one alone is all of them");
+    assert_eq!(Canary::steps(0, false), Vec::<u64>::new());
+    assert_eq!(Canary::steps(u64::MAX, false).len(), 3, "no number is too large");
 }
 
 #[test]
 fn each_step_is_larger_than_the_one_before() {
     for total in 0..5_000 {
-        let goals = Canary::steps(total);
+        let goals = Canary::steps(total, false);
         assert!(goals.windows(2).all(|pair| pair[0] < pair[1]), "{total}: {goals:?}");
         assert!(goals.iter().all(|goal| (1..total).contains(goal)), "{total}: {goals:?}");
+    }
+}
+
+/// The share of a number that is not known cannot be too large.
+#[test]
+fn steps_of_more_than_were_counted_are_all_watched() {
+    assert_eq!(Canary::steps(30_000, true), [300, 1_500, 7_500]);
+    for total in 0..3 {
+        assert_eq!(Canary::steps(total, true), [1, 2, 3], "{total}");
     }
 }
 

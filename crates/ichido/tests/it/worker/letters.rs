@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use ichido::dead_letters::{
-    BulkAction, BulkEnd, BulkError, BulkOperation, BulkReport, Canary, LiveBulks, Preflight, RequeuePolicies,
-    RequeuePolicy, RequeueRefusal, StopRequest, limits, request_stop,
+    BulkAction, BulkEnd, BulkError, BulkOperation, BulkProgress, BulkReport, Canary, LiveBulks, Preflight,
+    RequeuePolicies, RequeuePolicy, RequeueRefusal, StopRequest, limits, request_stop,
 };
 use ichido::destination::{JobError, JobSuccess};
 use ichido_core::lifecycle::{Event, Failure, StateName};
@@ -133,6 +133,34 @@ both_databases! {
             ]
         );
         assert_eq!(fixture.count(StateName::Dead).await, 9);
+    }
+
+    /// As if counting had ended after the first letter. What was counted bounds nothing.
+    #[test]
+    async fn bulk_moves_all_letters_however_few_were_counted(fixture: WorkerFixture) {
+        let all = limits::MAX_BATCH + 3;
+        fixture.dead(all).await;
+        let bulk = bulk(&fixture.store, &allowed(), REQUEUE);
+        let counted = Preflight { matched: 1, eligible: 1, has_more: true, ..bulk.preflight().await.unwrap() };
+        let mut seen = Vec::new();
+        let report = bulk.run(&counted, || false, |progress| seen.push(progress)).await.unwrap();
+        assert_eq!((report.moved, report.ended), (u64::from(all), BulkEnd::Done));
+        assert!(seen.iter().all(|progress| progress.has_more && progress.total == 1), "{seen:?}");
+        let start = &fixture.entries(report.operation).await[0];
+        assert!(start.detail.as_ref().unwrap().ends_with("; at least 1 of more than 1; fixed"), "{start:?}");
+    }
+
+    /// One letter was counted, and it would be all of them. But there are more, so the canary watches it first.
+    #[test]
+    async fn canary_watches_the_first_of_more_than_were_counted(fixture: WorkerFixture) {
+        fixture.dead(20).await;
+        let bulk = bulk(&fixture.store, &allowed(), CAREFUL);
+        let counted = Preflight { matched: 1, eligible: 1, has_more: true, ..bulk.preflight().await.unwrap() };
+        let is_watched = Cell::new(false);
+        // No worker runs, so it would be watched for an hour.
+        let progress = |progress: BulkProgress| is_watched.set(progress.canary.is_some());
+        let report = bulk.run(&counted, || is_watched.get(), progress).await.unwrap();
+        assert_eq!((report.moved, report.ended), (1, BulkEnd::Stopped { by: None }));
     }
 
     #[test]

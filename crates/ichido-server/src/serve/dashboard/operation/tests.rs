@@ -82,6 +82,32 @@ fn an_operation_is_said_as_it_is() {
     }
 }
 
+/// Its total is not known, so there is neither a share nor a bar.
+#[test]
+fn an_operation_on_more_than_were_counted_shows_no_share() {
+    for (state, sentence) in [
+        ("started", "45,000 requeued so far, of more than 30,000."),
+        ("stopping", "It stops before its next batch. 45,000 requeued so far, of more than 30,000."),
+    ] {
+        let mut partial = operation(state, &json!({}));
+        partial.progress = serde_json::from_value(
+            json!({ "moved": 45_000, "total": 30_000, "has_more": true, "canary": null }),
+        )
+        .unwrap();
+        let start = partial.start.as_mut().unwrap();
+        (start.matched, start.eligible, start.has_more) = (30_000, 30_000, true);
+        let said = shown(BulkTexts::of(Language::English), &partial);
+        assert_eq!((said.sentence.as_str(), said.bar.is_none()), (sentence, true));
+        // The record was cut off.
+        partial.start = None;
+        let said = shown(BulkTexts::of(Language::English), &partial);
+        assert_eq!((said.sentence.as_str(), said.bar.is_none()), (sentence, true));
+    }
+    let mut ended = operation("ended", &result(45_000, &Value::Null));
+    ended.start.as_mut().unwrap().has_more = true;
+    assert!(shown(BulkTexts::of(Language::English), &ended).bar.is_none());
+}
+
 /// Nobody may believe that it still runs, or that nothing was done.
 #[test]
 fn an_interrupted_operation_does_not_look_like_a_running_one() {

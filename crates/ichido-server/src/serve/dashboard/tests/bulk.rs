@@ -224,6 +224,23 @@ async fn nothing_starts_before_the_number_is_typed() {
 }
 
 #[tokio::test]
+async fn all_is_confirmed_by_its_word_and_not_by_a_number() {
+    let fixture = Fixture::new().await;
+    fixture.allow_requeues().await;
+    let dead = fixture.fail_some(3, Effect::NotDone, CAUSES[0]).await;
+    let form = "action=requeue&state=dead&confirmed=ALL";
+    for typed in ["", "3", "al"] {
+        let refused = fixture.post("/operations", None, &format!("{form}&typed={typed}")).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{typed}");
+        assert!(refused.text.contains("Nothing was started: type ALL"), "{typed}: {}", refused.text);
+    }
+    assert_eq!(fixture.status(dead[0]).await, "dead");
+    let started = fixture.post("/operations", None, &format!("{form}&typed=all")).await;
+    assert_eq!(started.status, StatusCode::SEE_OTHER, "{}", started.text);
+    fixture.until_said(started.location(), ">3 requeued.").await;
+}
+
+#[tokio::test]
 async fn a_bulk_operation_leaves_out_what_dies_after_its_preview() {
     let fixture = Fixture::new().await;
     fixture.allow_requeues().await;
