@@ -1,4 +1,4 @@
-// The navigation at widths from a phone to a desk: its menu is on the screen, and a badge covers no name.
+// The navigation at widths from a phone to a desk: its menu is on the screen below its button, and a badge covers no name.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -18,11 +18,23 @@ test('the menu of further pages is on the screen at each width', on('sqlite', as
       await page.click('.more > summary');
       const { left, right } = await page.$eval('.more > div', (menu) => menu.getBoundingClientRect().toJSON());
       assert.ok(0 <= left && right <= width, `${locale}, ${width} px: from ${left} to ${right}`);
+      const button = await page.$eval('.more > summary', (summary) => summary.getBoundingClientRect().toJSON());
+      assert.ok(left <= button.left + 1 && button.right <= right + 1, `${locale}, ${width} px: below its button, from ${button.left} to ${button.right}`);
       // The last page of the menu can be reached.
       await page.click('.more > div a >> nth=-1');
       await page.waitForURL(/\/audit$/);
       await page.context().close();
     }
+  }
+}));
+
+test('the frame of a phone leaves room for the page and names its host', on('sqlite', async (stage) => {
+  for (const locale of ['en-US', 'ja-JP']) {
+    const page = await tabOf(stage, locale, 360);
+    const { height } = await page.$eval('.top', (top) => top.getBoundingClientRect().toJSON());
+    assert.ok(height <= 180, `${locale}: ${height} px`);
+    assert.ok(await page.$eval('.instance', ({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth), `${locale}: the host is not cut`);
+    await page.context().close();
   }
 }));
 

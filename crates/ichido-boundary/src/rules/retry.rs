@@ -89,12 +89,13 @@ pub(super) fn waits_are_used<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     for file in chain.files() {
         let Some(plan) = file.http.retry.plan() else { continue };
         let used = plan.attempts.get() as usize - 1;
+        let needs = match used {
+            0 => "1 attempt needs no wait".to_owned(),
+            1 => "2 attempts need only 1 wait".to_owned(),
+            _ => format!("{} attempts need only {used} waits", plan.attempts),
+        };
         found.extend(plan.unused_waits().iter().enumerate().map(|(index, wait)| {
-            let what = format!(
-                "{} attempts have {used} waits, so the wait of {} ms is never used",
-                plan.attempts,
-                wait.as_millis()
-            );
+            let what = format!("{needs}, so the wait of {} ms is never used", wait.as_millis());
             Violation::new(file, format!("/http/retry/backoff_ms/{}", used + index), what)
         }));
     }

@@ -183,6 +183,7 @@ fn every_wait_counts_towards_the_time_and_an_unused_one_is_found() {
     let found = Set::starting().with(BFF, "/http/retry/backoff_ms", "[0, 200, 300]").findings();
     let told: Vec<(&str, &str)> = found.iter().map(|one| (one.rule.id, one.place.pointer.as_str())).collect();
     assert_eq!(told, [("ICH-B025", "/http/retry/backoff_ms/1"), ("ICH-B025", "/http/retry/backoff_ms/2")]);
+    assert_eq!(found[0].what, "2 attempts need only 1 wait, so the wait of 200 ms is never used");
     // 2 × 7 s and 1.1 s do not fit into the 15 s of the browser, whether the second wait is used or not.
     finds(BFF, "/http/retry/backoff_ms", "[0, 1100]", &["ICH-B025", "ICH-B062"]);
 }

@@ -187,7 +187,7 @@ fn every_alert_text_names_the_measured_value() {
         AlertRule::FailedRetries.terms(),
         reading(0.0625, 160),
     );
-    assert_eq!(text, "queue orders: 6.2 % of 160 retries within 15m failed, more than 5 %");
+    assert_eq!(text, "queue orders: 6.2 % of 160 retries within 15m failed (limit: 5 %)");
 }
 
 proptest! {

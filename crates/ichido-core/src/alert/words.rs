@@ -14,24 +14,24 @@ pub fn opened(rule: AlertRule, about: &AlertSubject, terms: AlertTerms, reading:
     let samples = reading.samples;
     let what = match rule {
         AlertRule::DeadLetter => format!("{value} dead-lettered within {window}"),
-        AlertRule::DeadLetters => format!("{value} dead-lettered within {window}, more than {above}"),
+        AlertRule::DeadLetters => format!("{value} dead-lettered within {window} (limit: {above})"),
         AlertRule::DeadSurge => format!(
-            "{samples} dead-lettered within {window}, {value} times the usual rate, more than {above} times"
+            "{samples} dead-lettered within {window}, {value} times the usual rate (limit: {above} times)"
         ),
         AlertRule::FailedRetries => {
-            format!("{value} of {samples} retries within {window} failed, more than {above}")
+            format!("{value} of {samples} retries within {window} failed (limit: {above})")
         }
         AlertRule::Duplicates => {
-            format!("{value} of {samples} requests within {window} were duplicates, more than {above}")
+            format!("{value} of {samples} requests within {window} were duplicates (limit: {above})")
         }
         AlertRule::ProcessingDelay => format!(
-            "the {samples} messages that ended within {window} took {value} on average, more than {above}"
+            "the {samples} messages that ended within {window} took {value} on average (limit: {above})"
         ),
         AlertRule::LagP95 => format!(
-            "5 % of the {samples} messages that ended within {window} took {value} or longer, more than {above}"
+            "5 % of the {samples} messages that ended within {window} took {value} or longer (limit: {above})"
         ),
         AlertRule::OldestWaiting => {
-            format!("the oldest message ready to send has waited for {value}, more than {above}")
+            format!("the oldest message ready to send has waited for {value} (limit: {above})")
         }
         AlertRule::Parked => {
             format!("{value} parked with an unknown effect; a person must decide")

@@ -136,7 +136,7 @@ both_databases! {
         let listed = targets.success_output(&["alerts"]);
         let lines: Vec<&str> = listed.lines().collect();
         assert!(lines.len() == 5 && lines[0].starts_with("OPENED"), "{listed}");
-        assert!(listed.contains("firing  dead_letters  queue orders: 11 dead-lettered within 1h, more than 10"), "{listed}");
+        assert!(listed.contains("firing  dead_letters  queue orders: 11 dead-lettered within 1h (limit: 10)"), "{listed}");
         let objects = targets.json(&["alerts"]);
         let parked = objects.iter().find(|alert| alert["rule"] == "parked").unwrap();
         assert_eq!((&parked["about"], &parked["state"], &parked["unit"]), (&"queue mail".into(), &"firing".into(), &"count".into()));

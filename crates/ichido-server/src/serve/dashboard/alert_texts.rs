@@ -13,7 +13,7 @@ use super::bulk_plan::address;
 use super::filter::quoted;
 use super::language::Language;
 use super::moments::{duration, full};
-use super::texts::{Texts, fill};
+use super::texts::{Texts, fill, without_backticks};
 
 /// Returns an alert in one sentence.
 pub(super) fn sentence(language: Language, alert: &Alert) -> String {
@@ -21,7 +21,7 @@ pub(super) fn sentence(language: Language, alert: &Alert) -> String {
         Language::English => None,
         Language::Japanese => japanese(alert),
     };
-    shown.unwrap_or_else(|| alert.text.clone())
+    shown.unwrap_or_else(|| without_backticks(&alert.text))
 }
 
 /// Says when the numbers of an alert were true: they do not change while it fires.

@@ -1,4 +1,4 @@
-//! The page of the audit trail: who did what to which, before and after, and whether it is sealed.
+//! The page of the audit trail: who did what, to what, before and after, and whether it is sealed.
 
 use std::sync::Arc;
 

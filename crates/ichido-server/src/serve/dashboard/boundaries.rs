@@ -14,7 +14,7 @@ use super::super::problem::{Code, Problem};
 use super::Dashboard;
 use super::key_texts::Texts as KeyTexts;
 use super::shell::{PageRefusal, Shell, Visitor, html};
-use super::texts::fill;
+use super::texts::{fill, without_backticks};
 
 #[derive(Template)]
 #[template(path = "boundaries.html")]
@@ -46,12 +46,39 @@ struct ShownBoundary {
     findings: Option<String>,
 }
 
-/// A broken rule.
+/// A broken rule, once for all places where the same is wrong.
 struct ShownFinding {
-    finding: BoundaryFinding,
+    rule: String,
+    title: String,
+    what: String,
+    help: String,
+    places: Vec<FindingPlace>,
     mark: &'static str,
     class: &'static str,
     severity: &'static str,
+}
+
+/// Where a rule is broken.
+struct FindingPlace {
+    /// File, line and column.
+    at: String,
+    pointer: String,
+}
+
+impl ShownBoundary {
+    /// Returns its name in parts, between which a line may end.
+    fn name_parts(&self) -> Vec<&str> {
+        parts(&self.name)
+    }
+
+    /// Returns the path of its file in parts.
+    fn file_parts(&self) -> Vec<&str> {
+        self.file.as_deref().map(parts).unwrap_or_default()
+    }
+}
+
+fn parts(name: &str) -> Vec<&str> {
+    name.split_inclusive(['_', '/']).collect()
 }
 
 #[derive(Template)]
@@ -60,10 +87,10 @@ struct RulePage {
     shell: Shell,
     k: &'static KeyTexts,
     id: &'static str,
-    title: &'static str,
+    title: String,
     severity: &'static str,
-    why: &'static str,
-    help: &'static str,
+    why: String,
+    help: String,
 }
 
 /// Shows the boundary files of the configuration.
@@ -78,7 +105,7 @@ pub(super) async fn show(
         k,
         chains: chains(&files).into_iter().map(|chain| steps(k, &chain, &findings)).collect(),
         verdict: count(k, findings.len()).unwrap_or_else(|| k.no_findings.to_owned()),
-        findings: findings.into_iter().map(|finding| shown(k, finding)).collect(),
+        findings: shown(k, findings),
         files,
     };
     Ok(html(StatusCode::OK, &page))
@@ -98,10 +125,10 @@ pub(super) async fn rule(
         shell: dashboard.shell(&visitor, rule.id),
         k,
         id: rule.id,
-        title: rule.title,
+        title: without_backticks(rule.title),
         severity: severity(k, rule.severity.as_str()).2,
-        why: rule.why,
-        help: rule.help,
+        why: without_backticks(rule.why),
+        help: without_backticks(rule.help),
     };
     Ok(html(StatusCode::OK, &page))
 }
@@ -170,9 +197,25 @@ fn count(k: &KeyTexts, findings: usize) -> Option<String> {
     }
 }
 
-fn shown(k: &'static KeyTexts, finding: BoundaryFinding) -> ShownFinding {
-    let (mark, class, severity) = severity(k, &finding.severity);
-    ShownFinding { finding, mark, class, severity }
+/// Returns findings; what is wrong in several places is said once.
+fn shown(k: &'static KeyTexts, findings: Vec<BoundaryFinding>) -> Vec<ShownFinding> {
+    let mut all: Vec<ShownFinding> = Vec::new();
+    for finding in findings {
+        let BoundaryFinding { rule, severity: word, title, file, line, column, pointer, what, help } =
+            finding;
+        let (what, help) = (without_backticks(&what), without_backticks(&help));
+        let place = FindingPlace { at: format!("{file}:{line}:{column}"), pointer };
+        let is_same =
+            |known: &&mut ShownFinding| (&known.rule, &known.what, &known.help) == (&rule, &what, &help);
+        if let Some(known) = all.iter_mut().find(is_same) {
+            known.places.push(place);
+            continue;
+        }
+        let (mark, class, severity) = severity(k, &word);
+        let title = without_backticks(&title);
+        all.push(ShownFinding { rule, title, what, help, places: vec![place], mark, class, severity });
+    }
+    all
 }
 
 fn severity(k: &'static KeyTexts, severity: &str) -> (&'static str, &'static str, &'static str) {
@@ -235,6 +278,35 @@ mod tests {
             drawn(&without.iter().collect::<Vec<_>>()),
             "Browser browser_to_bff:ask BFF bff_to_gateway:slash Gateway gateway_to_adapter:ask Adapter"
         );
+    }
+
+    #[test]
+    fn the_same_finding_is_shown_once_with_all_its_places() {
+        let finding = |what: &str, line| BoundaryFinding {
+            rule: "ICH-B090".to_owned(),
+            severity: "warning".to_owned(),
+            title: String::new(),
+            file: "b.json".to_owned(),
+            line,
+            column: 1,
+            pointer: "/note".to_owned(),
+            what: what.to_owned(),
+            help: String::new(),
+        };
+        let findings =
+            vec![finding("`note` is unknown", 1), finding("other", 2), finding("`note` is unknown", 3)];
+        let shown = shown(KeyTexts::of(Language::English), findings);
+        let words = shown.iter().map(|shown| {
+            let places: Vec<&str> = shown.places.iter().map(|place| place.at.as_str()).collect();
+            format!("{}: {}", shown.what, places.join(", "))
+        });
+        let words: Vec<String> = words.collect();
+        assert_eq!(words, ["“note” is unknown: b.json:1:1, b.json:3:1", "other: b.json:2:1"]);
+    }
+
+    #[test]
+    fn a_file_name_ends_its_lines_between_words() {
+        assert_eq!(parts("boundaries/browser_to_bff.json"), ["boundaries/", "browser_", "to_", "bff.json"]);
     }
 
     #[test]

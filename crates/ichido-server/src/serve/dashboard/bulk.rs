@@ -189,6 +189,7 @@ async fn page(
     let later = LaterLetters::read(dashboard, visitor, plan).await?;
     let mut shell = dashboard.shell(visitor, plan.title(b));
     shell.here = plan.href();
+    shell.show_under("/dead-letters");
     let page = BulkPage {
         b,
         title: plan.title(b),
@@ -302,16 +303,21 @@ fn start_form(b: &'static BulkTexts, plan: &BulkPlan, preview: &Preview, reason:
 fn canary(b: &BulkTexts, eligible: u64, has_more: bool) -> Option<String> {
     let count = |number: u64| grouped(i64::try_from(number).unwrap_or(i64::MAX));
     let goals = Canary::steps(eligible, has_more);
-    let (first, last) = (*goals.first()?, *goals.last()?);
-    let steps = goals.windows(2).map(|pair| match pair {
-        [before, after] => fill(b.canary_more, &[("n", &count(after - before))]),
-        _ => String::new(),
-    });
+    let last = *goals.last()?;
+    let mut before = 0;
+    let sizes = goals.iter().map(|goal| goal - std::mem::replace(&mut before, *goal));
+    let sizes: Vec<u64> = sizes.collect();
+    let step = |text: &str, number: u64| fill(text, &[("n", &count(number))]);
+    let steps: String = if 1 < sizes.len() && sizes.iter().all(|size| *size == 1) {
+        step(b.canary_singles, last)
+    } else {
+        let texts = std::iter::once(b.canary_first).chain(std::iter::repeat(b.canary_more));
+        texts.zip(&sizes).map(|(text, size)| step(text, *size)).collect()
+    };
     let rest = if has_more { b.canary_rest_all } else { b.canary_rest };
     let Canary { max_failures_percent, watch_for } = Canary::DEFAULT;
     let values = [
-        ("first", count(first)),
-        ("steps", steps.collect()),
+        ("steps", steps),
         ("rest", fill(rest, &[("n", &count(eligible.saturating_sub(last)))])),
         ("percent", max_failures_percent.to_string()),
         ("minutes", (watch_for.as_secs() / 60).to_string()),
@@ -375,6 +381,20 @@ mod tests {
             let form = shown(Language::Japanese, action, 29_000).form.unwrap();
             assert!(form.type_count.contains("ALL") && form.button == button, "{}", form.type_count);
         }
+    }
+
+    #[test]
+    fn steps_of_one_message_are_said_once() {
+        let b = BulkTexts::of(Language::English);
+        for (eligible, said) in [
+            (8, "3 one by one, then the other 5."),
+            (2, "1 first, then the other 1."),
+            (51, "1 first, then 2, then 10, then the other 38."),
+        ] {
+            let canary = canary(b, eligible, false).unwrap();
+            assert!(canary.starts_with(said), "{eligible}: {canary}");
+        }
+        assert_eq!(canary(b, 1, false), None, "it is all");
     }
 
     /// Those that were not counted may be eligible.

@@ -479,7 +479,7 @@ mod tests {
         let claim = &charts.tiles[4];
         assert_eq!(
             claim.label,
-            "Time from due to claim: half within 12 ms, 99 % within 400 ms; highest bar: 400 ms"
+            "Wait before the first attempt: half within 12 ms, 99 % within 400 ms; highest bar: 400 ms"
         );
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use ichido_core::alert::AlertRule;
+use ichido_core::alert::{AlertRule, AlertSubject};
 use ichido_core::failure_group::GroupState;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -122,21 +122,24 @@ pub(super) fn needs(sample: &Sample, recent: &Series) -> Vec<Need> {
     let stalled = waits_for.filter(|_| is_alive && is_silent);
     needs.extend(stalled.map(|oldest| Need::Stalled { oldest }));
     needs.extend(failures(sample));
-    let alerts = sample.alerts.iter().filter(|alert| !has_rows(alert)).take(MAX_ALERTS_SHOWN);
+    let stopped: Vec<Need> =
+        sample.queues.iter().filter_map(|queue| stopped(queue, is_alive && !is_served(&queue))).collect();
+    let is_listed = |alert: &Alert| has_rows(alert) || is_explained(alert, &stopped);
+    let alerts = sample.alerts.iter().filter(|alert| !is_listed(alert)).take(MAX_ALERTS_SHOWN);
     needs.extend(alerts.map(|alert| Need::FiringAlert(alert.clone())));
-    for queue in &sample.queues {
-        let waiting = queue.counts.map_or(0, |counts| counts.queued + counts.failed);
-        let name = || queue.name.clone();
-        if waiting == 0 {
-            continue;
-        }
-        if queue.paused {
-            needs.push(Need::PausedQueue { queue: name(), waiting });
-        } else if is_alive && !is_served(&queue) {
-            needs.push(Need::Unserved { queue: name(), waiting });
-        }
-    }
+    needs.extend(stopped);
     needs
+}
+
+/// Returns why a queue sends nothing, if messages wait in it.
+fn stopped(queue: &Queue, is_unserved: bool) -> Option<Need> {
+    let waiting = queue.counts.map_or(0, |counts| counts.queued + counts.failed);
+    let name = queue.name.clone();
+    match (waiting, queue.paused) {
+        (0, _) => None,
+        (_, true) => Some(Need::PausedQueue { queue: name, waiting }),
+        (_, false) => is_unserved.then_some(Need::Unserved { queue: name, waiting }),
+    }
 }
 
 /// Lists the failure groups that nobody takes care of yet.
@@ -184,6 +187,16 @@ fn has_rows(alert: &Alert) -> bool {
     use AlertRule::{DeadLetter, DeadLetters, DeadSurge, Parked, UnknownOutcome};
     let rule = AlertRule::parse(&alert.rule);
     matches!(rule, Some(DeadLetter | DeadLetters | DeadSurge | Parked | UnknownOutcome))
+}
+
+/// Returns whether an alert says that messages of a queue wait, and the queue is listed with the reason.
+fn is_explained(alert: &Alert, stopped: &[Need]) -> bool {
+    let Some(AlertSubject::Queue(name)) = AlertSubject::parse(&alert.about) else { return false };
+    let is_stopped = stopped.iter().any(|need| match need {
+        Need::PausedQueue { queue, .. } | Need::Unserved { queue, .. } => *queue == name,
+        _ => false,
+    });
+    is_stopped && matches!(AlertRule::parse(&alert.rule), Some(AlertRule::OldestWaiting))
 }
 
 /// Adds up all queues.
@@ -285,6 +298,20 @@ mod tests {
         ];
         assert_eq!(needs(&sample, &Series::default()), expected);
         assert_eq!(condition(&sample, &expected, 3.0), Condition::NeedsPerson(6));
+    }
+
+    #[test]
+    fn a_queue_that_is_stopped_is_listed_once() {
+        let late = alert(AlertRule::OldestWaiting, "the oldest message has waited for 10m");
+        let found = |paused, waiting| {
+            let queues = vec![queue("orders", [waiting, 0, 0, 0], paused)];
+            let alerts = vec![late.clone()];
+            let sample = Sample::new_for_tests(queues, &["orders"], vec![node(true)], alerts, 0, 0);
+            needs(&sample, &Series::default())
+        };
+        assert_eq!(found(true, 3), [Need::PausedQueue { queue: "orders".to_owned(), waiting: 3 }]);
+        assert_eq!(found(false, 3), [Need::FiringAlert(late.clone())], "nothing else says why");
+        assert_eq!(found(true, 0), [Need::FiringAlert(late.clone())]);
     }
 
     #[test]

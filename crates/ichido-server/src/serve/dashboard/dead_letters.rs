@@ -173,7 +173,8 @@ pub(super) fn offers(b: &'static BulkTexts, filter: &[(&'static str, String)]) -
         |wanted: &str| filter.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str());
     match (value("state"), value("disposition")) {
         (Some("parked"), _) => vec![
-            offer(b.bulk_decide, BulkStep::Decide(None), false),
+            // Neither is the first thing to do: that is to look at one of the messages.
+            offer(b.bulk_decide, BulkStep::Decide(None), true),
             offer(b.bulk_release, BulkStep::Requeue, true),
         ],
         (_, Some("discarded")) => vec![offer(b.bulk_requeue, BulkStep::Requeue, false)],

@@ -16,7 +16,7 @@ use super::super::problem::{Code, Problem};
 use super::super::request::query_pairs;
 use super::chart_data::RATE_WINDOW;
 use super::chart_texts::Texts;
-use super::charts::{ChartSubject, Charts, shown_count};
+use super::charts::{ChartSubject, Charts, LinkedNumber, shown_count};
 use super::message::Notice;
 use super::message_texts::Fact;
 use super::overview::chart_range;
@@ -32,7 +32,8 @@ struct DestinationsPage {
     shell: Shell,
     ct: &'static Texts,
     rows: Vec<DestinationRow>,
-    minutes: String,
+    /// Over which time the calls are counted.
+    counted: String,
 }
 
 #[derive(Template)]
@@ -65,8 +66,8 @@ struct DestinationRow {
     pace: String,
     concurrency: String,
     queues: Vec<String>,
-    calls: String,
-    throttled: String,
+    /// Names and numbers; each leads to the destination's charts, unless it is 0.
+    counts: Vec<(&'static str, LinkedNumber)>,
 }
 
 /// Lists the destinations.
@@ -85,7 +86,8 @@ pub(super) async fn list(
     let mut shell = dashboard.shell(&visitor, ct.destinations);
     shell.live = Some("/live".to_owned());
     let minutes = (RATE_WINDOW.as_secs() / 60).to_string();
-    let page = DestinationsPage { shell, ct, rows: found.destinations.iter().map(row).collect(), minutes };
+    let counted = fill(ct.counted_within, &[("minutes", &minutes)]);
+    let page = DestinationsPage { shell, ct, rows: found.destinations.iter().map(row).collect(), counted };
     Ok(html(StatusCode::OK, &page))
 }
 
@@ -219,6 +221,10 @@ fn row(visitor: &Visitor, destination: &Destination, (calls, throttled): (u64, u
         (false, Some(_)) => Some(fill(ct.asked_pause, &[("until", &when(&destination.paused_until))])),
         (false, None) => None,
     };
+    let number = |count| LinkedNumber {
+        text: shown_count(count),
+        href: (0 < count).then(|| path_of(&destination.name)),
+    };
     DestinationRow {
         name: destination.name.clone(),
         href: path_of(&destination.name),
@@ -229,8 +235,7 @@ fn row(visitor: &Visitor, destination: &Destination, (calls, throttled): (u64, u
         pace: shown_pace(ct, destination.rate),
         concurrency: shown_concurrency(ct, destination.max_parallel),
         queues: destination.queues.clone(),
-        calls: shown_count(calls),
-        throttled: shown_count(throttled),
+        counts: vec![(ct.calls, number(calls)), (ct.throttled, number(throttled))],
     }
 }
 

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::super::failure_groups::{FailureGroup, FailureGroupDetail, FailureGroups};
 use super::super::problem::{Code, Problem};
 use super::super::request::query_pairs;
-use super::bulk_plan::address;
+use super::bulk_plan::{BulkPlan, BulkStep, address};
 use super::bulk_texts::Texts as BulkTexts;
 use super::condition::total;
 use super::dead_letters::{BulkOffer, FoundLetters, LetterLine, chips, offers};
@@ -53,6 +53,8 @@ struct GroupPage {
     notice: Option<Notice>,
     group: GroupLine,
     about: &'static str,
+    /// The newest error as it was stored, if it says more than the title.
+    latest: Option<String>,
     parts: Vec<GroupPart>,
     can_act: bool,
 }
@@ -70,6 +72,8 @@ struct GroupLine {
     template: String,
     count: String,
     rows_href: String,
+    /// The preview of requeueing its dead messages, if it may have some.
+    requeue_href: Option<String>,
     first_seen: ShownTime,
     last_seen: ShownTime,
     /// Whether somebody can still say that he works on it.
@@ -84,6 +88,8 @@ struct GroupPart {
     rows: Vec<LetterLine>,
     all_href: String,
     has_more: bool,
+    /// Whether a message that is shown may have taken effect.
+    has_unknown: bool,
     offers: Vec<BulkOffer>,
 }
 
@@ -196,6 +202,7 @@ pub(super) async fn show(
         _ => None,
     });
     let mut parts = Vec::new();
+    let mut latest = None;
     for (part, state, name) in [("dead", "dead", b.dead_of_group), ("parked", "parked", b.parked_of_group)] {
         let filter = vec![("state", state.to_owned()), ("group", id.to_string())];
         let limit = ("limit", MAX_ROWS.to_string());
@@ -204,10 +211,14 @@ pub(super) async fn show(
         if letters.dead_letters.is_empty() {
             continue;
         }
+        let newest =
+            letters.dead_letters.first().and_then(|letter| letter.last_error.as_ref()?.text.as_deref());
+        latest = latest.or_else(|| newest.filter(|text| **text != *found.group.template).map(visible));
         parts.push(GroupPart {
             id: part,
             name,
             has_more: letters.next.is_some(),
+            has_unknown: letters.dead_letters.iter().any(|letter| letter.effect == "unknown"),
             offers: if visitor.can_act() { offers_of(b, &filter, &letters) } else { Vec::new() },
             rows: letters.dead_letters.into_iter().map(|letter| LetterLine::new(&visitor, letter)).collect(),
             all_href: address("/dead-letters", &filter),
@@ -222,6 +233,7 @@ pub(super) async fn show(
         notice: did.map(|text| Notice { class: "ok", text: text.to_owned() }),
         about: of_group(b, &found.group).2,
         group,
+        latest,
         parts,
         can_act: visitor.can_act(),
         shell,
@@ -281,6 +293,10 @@ fn line(visitor: &Visitor, group: &FailureGroup, is_parked: bool) -> GroupLine {
         template: if group.template.is_empty() { b.no_text.to_owned() } else { visible(&group.template) },
         count: grouped(i64::try_from(group.count).unwrap_or(i64::MAX)),
         rows_href: format!("/dead-letters/groups/{id}"),
+        requeue_href: (0 < group.count && !is_parked).then(|| {
+            let filter = vec![("state", "dead".to_owned()), ("group", id.clone())];
+            BulkPlan::new(BulkStep::Requeue, filter).href()
+        }),
         first_seen: visitor.time(&group.first_seen),
         last_seen: visitor.time(&group.last_seen),
         is_unclaimed: matches!(group.state.as_str(), "open" | "came_back"),

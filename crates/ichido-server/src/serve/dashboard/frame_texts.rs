@@ -5,6 +5,7 @@ use super::texts::texts;
 
 texts! {
     more_pages: "More", "その他";
+    badge_letters: "{dead} dead, {parked} parked", "デッド {dead} 件、保留 {parked} 件";
     no_page: "This address has no page. Use the navigation, or go back.", "このアドレスにページはありません。ナビゲーションから選ぶか、前のページに戻ってください。";
     cost: "Statements: {statements} · rows: {rows} · {total}, of which {sql} in the database", "SQL {statements} 件 · {rows} 行 · {total}(うちデータベース {sql})";
     cost_none: "No statement of its own · {total}", "このページ固有の SQL はありません · {total}";

@@ -9,7 +9,7 @@ texts! {
     keys: "Keys", "キー";
     audit: "Audit trail", "監査記録";
     boundaries: "Boundaries", "境界";
-    key_or_hash: "Idempotency key, or its hash from a log", "冪等キー、またはログにあるハッシュ";
+    key_or_hash: "Key or hash from a log", "冪等キーかハッシュ";
     look_up: "Look up", "検索";
     look_up_hint: "Finds all requests and messages of a key, whatever their operation, queue and identity. A hash has 16 hexadecimal digits.", "操作・キュー・識別子を問わず、キーのリクエストとメッセージを探します。ハッシュは 16 桁の 16 進数です。";
     key_wrong: "This is not a key: {why}", "キーとして使えません: {why}";
@@ -94,7 +94,7 @@ texts! {
     edit_not_text: "This request cannot be edited here: it is not text, or larger than {bytes}. Send the new one with POST {path}.", "テキストでないか {bytes} を超えるため、ここでは編集できません。新しい内容を POST {path} で送ってください。";
     did_replace: "Enqueued. It replaces the dead message, which is closed.", "投入しました。元のデッドレターは置換済みとして閉じました。";
 
-    audit_hint: "Who did what to which, newest first. Workers' attempts are in the timeline of their message.", "誰が何に何をしたかの記録です(新しい順)。ワーカーの試行は各メッセージの経過にあります。";
+    audit_hint: "Who did what, to what, newest first. Workers' attempts are in the timeline of their message.", "誰が何に何をしたかの記録です(新しい順)。ワーカーの試行は各メッセージの経過にあります。";
     audit_seal_hint: "A sealed entry cannot be changed or removed unnoticed. “ichido audit verify” checks the whole trail.", "封印された記録は、気付かれずに変更や削除ができません。ichido audit verify で全体を検証できます。";
     audit_none: "Nobody has done anything yet. What people do, such as pausing a queue or deciding a message, is listed here.", "まだ操作はありません。キューの停止やメッセージの判断など、人の操作がここに記録されます。";
     audit_none_match: "No entry matches these filters. Entries about a message are deleted with it.", "条件に合う記録はありません。メッセージの記録はメッセージとともに削除されます。";
@@ -138,7 +138,6 @@ texts! {
     mode_none: "does not say what it does with the key", "キーの扱いが未記載";
     no_file: "no file about this boundary", "この境界のファイルなし";
     files: "Files", "ファイル";
-    all_boundaries: "All boundaries", "境界の一覧";
     rule_of_check: "A rule of “ichido check”. Its text is in English.", "ichido check の規則です(本文は英語)。";
 }
 

@@ -63,13 +63,17 @@ pub(super) fn offered(
         needs_reason: true,
         ..action(t.discard, "discard", t.discard_effect, t.discard_button)
     };
+    // A message that must be decided first has nothing to requeue: a button that only refuses would hide the decision.
+    let requeue_unless_refused = || requeue_refused.is_none().then(&requeue);
     let edit = || OfferedAction { is_page: true, ..action(k.edit, "replace", k.edit_effect, k.edit_title) };
     let cancel = || action(t.cancel, "cancel", t.cancel_effect, t.cancel_button);
     let is_closed = letter.is_some_and(|letter| letter.disposition != "open");
     match (facts.status.as_str(), facts.effect.as_str()) {
         _ if is_closed => Vec::new(),
-        ("parked", _) => vec![decide(), requeue()],
-        ("dead", "unknown") => vec![decide(), requeue(), discard()],
+        ("parked", _) => [decide()].into_iter().chain(requeue_unless_refused()).collect(),
+        ("dead", "unknown") => {
+            [decide()].into_iter().chain(requeue_unless_refused()).chain([discard()]).collect()
+        }
         ("dead", "done") => vec![discard()],
         ("dead", _) => vec![requeue(), edit(), discard()],
         ("failed", _) => {
@@ -117,6 +121,26 @@ mod tests {
                 .map(|action| action.path)
                 .collect();
             assert_eq!(offered, expected, "{status} {effect}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_must_be_decided_first_has_no_button_that_only_refuses() {
+        let (t, k) = (Texts::of(Language::English), KeyTexts::of(Language::English));
+        let letter = |state: &str| -> Letter {
+            let value = json!({
+                "id": "01995b1c-0000-7000-8000-000000000001", "state": state, "disposition": "open", "queue": "orders", "identity": "shop",
+                "idempotency_key": "order-1", "item": "order-1", "outbound_key": null, "effect": "unknown", "last_error": null,
+                "failure_group": null, "attempts": 1, "max_attempts": 5, "created_at": "00", "since": "05", "in_flight_until": null,
+                "asked_every_seconds": null, "asked_at": null, "replacement_of": null, "request_bytes": 2,
+                "requeue_refused": "it may have taken effect", "discard_refused": null, "cursor": "c", "href": "/",
+            });
+            serde_json::from_value(value).expect("a letter")
+        };
+        for (state, expected) in [("parked", &["decide"][..]), ("dead", &["decide", "discard"])] {
+            let offered = offered(t, k, &message(state, "unknown"), Some(&letter(state)), None);
+            let paths: Vec<&str> = offered.iter().map(|action| action.path).collect();
+            assert_eq!(paths, expected, "{state}");
         }
     }
 

@@ -246,7 +246,10 @@ fn line(visitor: &Visitor, message: MessageFacts) -> MessageLine {
     let text = if message.status == "failed" { t.retries_at } else { t.first_at };
     let due = message.next_attempt_at.filter(|_| matches!(message.status.as_str(), "failed" | "queued"));
     let note = due.map(|at| visitor.time(&at)).map(|at| fill(text, &[("when", &at.short)]));
-    let (code, error) = message.last_error.map_or((None, None), |error| (Some(error.code), error.text));
+    // An error of an earlier attempt is not what became of the message.
+    let is_over = matches!(message.status.as_str(), "sent" | "cancelled");
+    let last_error = message.last_error.filter(|_| !is_over);
+    let (code, error) = last_error.map_or((None, None), |error| (Some(error.code), error.text));
     MessageLine {
         short_id: short_id(&id),
         id,

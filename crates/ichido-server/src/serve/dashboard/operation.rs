@@ -49,11 +49,15 @@ struct OperationPage {
     failed: Vec<FailedLine>,
     /// What became of the messages that it sent again.
     moved: Option<Moved>,
+    /// Whether that is the outcome: it has ended, and all of its messages are known.
+    is_headline: bool,
     /// Whether some of these have not ended.
     is_settling: bool,
     later: Option<LaterLetters>,
     can_stop: bool,
     rest_href: Option<String>,
+    /// The failure group that it is about.
+    group_href: Option<String>,
 }
 
 #[derive(Template)]
@@ -73,7 +77,7 @@ struct OperationLine {
     title: String,
     mark: &'static str,
     class: &'static str,
-    state: &'static str,
+    /// Its state, and what happened.
     sentence: String,
     scope: Vec<Fact>,
     by: String,
@@ -184,9 +188,14 @@ pub(super) async fn show(
         rows_href: plan.as_ref().filter(|_| fate != Fate::Ended).map(BulkPlan::rows_href),
         failed,
         is_settling: moved.as_ref().is_some_and(|moved| moved.is_settling),
+        is_headline: fate == Fate::Ended && moved.as_ref().is_some_and(|moved| moved.is_all),
         moved,
         later,
         can_stop: visitor.can_act() && matches!(fate, Fate::Running | Fate::Silent),
+        group_href: plan
+            .as_ref()
+            .and_then(|plan| plan.get("group"))
+            .map(|group| format!("/dead-letters/groups/{group}")),
         rest_href: plan.filter(|_| visitor.can_act() && fate.leaves_rest()).map(|plan| plan.href()),
         shell,
     };
@@ -248,6 +257,12 @@ fn title(b: &'static BulkTexts, operation: &Operation) -> String {
     plan(operation).map_or_else(|| operation.action.clone(), |plan| plan.title(b).to_owned())
 }
 
+/// Returns what tells an operation from others of its kind: the cause of its failure group, or its queue.
+fn subject(plan: &BulkPlan, names: &GroupNames) -> Option<String> {
+    let cause = plan.get("group").and_then(|group| names.get(group));
+    cause.map(String::as_str).or(plan.get("queue")).map(str::to_owned)
+}
+
 fn fate(operation: &Operation) -> Fate {
     match (operation.state.as_str(), operation.progress.is_some()) {
         ("started", true) => Fate::Running,
@@ -268,6 +283,11 @@ impl Fate {
 
     const fn is_running(self) -> bool {
         matches!(self, Self::Running | Self::Stopping | Self::Silent)
+    }
+
+    /// Whether its sentence says the state too.
+    const fn is_in_sentence(self) -> bool {
+        matches!(self, Self::Stopped | Self::Halted)
     }
 
     const fn mark(self) -> StateMark {
@@ -484,14 +504,16 @@ fn failed_line(visitor: &Visitor, message: Message) -> FailedLine {
 fn line(visitor: &Visitor, names: &GroupNames, operation: &Operation) -> OperationLine {
     let b = BulkTexts::of(visitor.language);
     let ShownOperation { mark, class, state, sentence, .. } = shown(b, operation);
+    let plan = plan(operation);
+    let subject = plan.as_ref().and_then(|plan| subject(plan, names));
+    let title = title(b, operation);
     OperationLine {
         id: operation.id,
-        title: title(b, operation),
+        title: subject.map_or_else(|| title.clone(), |subject| format!("{title}: {subject}")),
         mark,
         class,
-        state,
-        sentence,
-        scope: plan(operation).map(|plan| plan.scope(visitor.t(), b, names)).unwrap_or_default(),
+        sentence: if fate(operation).is_in_sentence() { sentence } else { format!("{state}: {sentence}") },
+        scope: plan.map(|plan| plan.scope(visitor.t(), b, names)).unwrap_or_default(),
         by: operation.by.clone(),
         at: visitor.time(&operation.started_at),
     }

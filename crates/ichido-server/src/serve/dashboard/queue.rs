@@ -44,6 +44,8 @@ struct QueuePage {
     notice: Option<Notice>,
     facts: Vec<Fact>,
     totals: Vec<StateTotal>,
+    /// Names and addresses of the lists of its messages.
+    lists: Vec<(String, String)>,
     charts: Charts,
     served_by: Vec<ServingNode>,
     can_act: bool,
@@ -163,6 +165,7 @@ async fn page(
         notice,
         facts: facts(visitor, &sample, queue),
         totals: totals(visitor.t(), queue.counts.unwrap_or_default(), Some(name)),
+        lists: lists(ct, name),
         charts: Charts::new(ct, ChartSubject::Queue(name), range, &path, &series),
         served_by: served_by(visitor, &sample, name),
         can_act: visitor.can_act(),
@@ -171,6 +174,16 @@ async fn page(
         shell,
     };
     Ok(html(status, &page))
+}
+
+/// Returns the lists of a queue's messages.
+fn lists(ct: &Texts, queue: &str) -> Vec<(String, String)> {
+    let of_queue = |text: &str| fill(text, &[("queue", queue)]);
+    vec![
+        (of_queue(ct.messages_of), format!("/messages?q=queue:{queue}")),
+        (of_queue(ct.letters_of), format!("/dead-letters?queue={queue}")),
+        (of_queue(ct.parked_of), format!("/dead-letters?state=parked&queue={queue}")),
+    ]
 }
 
 fn in_effect(parallelism: Option<&Parallelism>) -> Option<u32> {

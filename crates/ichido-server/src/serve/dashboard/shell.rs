@@ -26,8 +26,9 @@ use super::key_texts::Texts as KeyTexts;
 use super::language::Language;
 use super::moments::ShownTime;
 use super::page_cost::{ShownCost, with_explain};
+use super::sampler::MAX_COUNTED;
 use super::terms::Terms;
-use super::texts::Texts;
+use super::texts::{Texts, fill};
 use crate::instance::Instance;
 
 /// The person who looks at a page.
@@ -155,6 +156,8 @@ pub(super) struct NavigationItem {
     pub(super) is_here: bool,
     /// What waits there for a person, if that is known. The pages under "More" have none.
     pub(super) count: Option<usize>,
+    /// What the count adds up.
+    pub(super) note: Option<String>,
 }
 
 /// The largest number on a badge, which has room for so many digits.
@@ -204,6 +207,11 @@ pub(super) struct Shell {
     pub(super) navigation: Vec<NavigationItem>,
 }
 
+/// Returns who is signed in. A token is often named like its role.
+fn name_and_role(name: &str, role: &str) -> String {
+    if name == role { role.to_owned() } else { format!("{name} · {role}") }
+}
+
 /// Returns the pages in the row, and those under "More". One page alone needs no "More".
 fn split<T>(navigation: &[T]) -> (&[T], &[T]) {
     let in_row = if navigation.len() <= MAX_IN_ROW + 1 { navigation.len() } else { MAX_IN_ROW };
@@ -224,6 +232,18 @@ impl Shell {
     /// Returns the page under "More" that is shown.
     pub(super) fn here_in_rest(&self) -> Option<&NavigationItem> {
         self.rest().iter().find(|item| item.is_here)
+    }
+
+    /// Shows the page as a part of another one, which its own path does not name.
+    pub(super) fn show_under(&mut self, path: &str) {
+        for item in &mut self.navigation {
+            item.is_here = item.path == path;
+        }
+    }
+
+    /// Returns who is signed in, and as what.
+    pub(super) fn signed_in_as(&self) -> String {
+        name_and_role(&self.who, self.role)
     }
 
     /// Returns what the page has cost until now. A template asks at its end.
@@ -273,10 +293,15 @@ impl Dashboard {
         let section = visitor.here.split(['?', '/']).nth(1).unwrap_or_default();
         // The badges come from the last sample and read nothing.
         let latest = self.sampler.latest();
-        // A number that is not known is not shown as 0.
-        let dead = latest.as_ref().map(|sample| {
-            // Their page lists both by cause.
-            sample.open_letters().saturating_add(usize::try_from(total(sample).parked).unwrap_or_default())
+        // A number that is not known is not shown as 0. The page of dead letters lists the parked messages too.
+        let letters = latest
+            .as_ref()
+            .map(|sample| (sample.open_letters(), usize::try_from(total(sample).parked).unwrap_or_default()));
+        let waiting = letters.map(|(dead, parked)| dead.saturating_add(parked));
+        let note = letters.filter(|letters| *letters != (0, 0)).map(|(dead, parked)| {
+            let more = if dead < MAX_COUNTED as usize { "" } else { "+" };
+            let values = [("dead", &*format!("{dead}{more}")), ("parked", &*parked.to_string())];
+            fill(frame_texts::Texts::of(visitor.language).badge_letters, &values)
         });
         let firing = latest.as_ref().map(|sample| sample.alerts.len());
         let unknown =
@@ -287,12 +312,13 @@ impl Dashboard {
             name,
             is_here: path.trim_start_matches('/') == section,
             count,
+            note: None,
         };
         vec![
             // The first ones are in the row, the others under "More".
             item("/", "o", t.overview, None),
             item("/messages", "m", t.messages, None),
-            item("/dead-letters", "d", t.dead_letters, dead),
+            NavigationItem { note, ..item("/dead-letters", "d", t.dead_letters, waiting) },
             item("/queues", "q", t.queues, None),
             item("/keys", "k", k.keys, unknown),
             item("/alerts", "a", t.alerts, firing),
@@ -393,6 +419,12 @@ mod tests {
             "$'a\n\\342\\200\\256b\\'\\\\'",
             "it is not turned around"
         );
+    }
+
+    #[test]
+    fn a_token_that_is_named_like_its_role_is_said_once() {
+        assert_eq!(name_and_role("ann", "operator"), "ann · operator");
+        assert_eq!(name_and_role("operator", "operator"), "operator");
     }
 
     #[test]

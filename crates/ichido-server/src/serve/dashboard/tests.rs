@@ -414,12 +414,16 @@ async fn a_parked_message_is_decided() {
     fixture.fail(Effect::Unknown, "no answer").await;
     let page = fixture.get(&format!("/messages/{id}"), None).await;
     assert!(page.text.contains("Not known yet") && page.text.contains("value=\"give_up\""), "{}", page.text);
+    let list = fixture.get("/messages", None).await;
+    assert!(list.text.contains("no answer") && list.text.contains("title=\"order-1\""), "{}", list.text);
     let done = fixture
         .post(&format!("/messages/{id}/decide"), None, "decision=done&reason=seen+at+the+broker")
         .await;
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     let page = fixture.get(done.location(), None).await;
     assert!(page.text.contains("local decided that it was done."), "{}", page.text);
+    let list = fixture.get("/messages", None).await;
+    assert!(!list.text.contains("no answer"), "the error of an attempt before: {}", list.text);
 }
 
 #[tokio::test]

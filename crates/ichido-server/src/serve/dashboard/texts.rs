@@ -32,6 +32,19 @@ macro_rules! texts {
 /// For the texts of other pages.
 pub(super) use texts;
 
+/// Returns a text of the API with quotation marks around its code: people see no Markdown.
+pub(super) fn without_backticks(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('`') {
+        let Some((code, after)) = after.split_once('`') else { break };
+        plain.extend([before, "“", code, "”"]);
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
+}
+
 /// Returns a text with its placeholders replaced.
 pub(super) fn fill(text: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(text.len());
@@ -141,7 +154,7 @@ texts! {
     first_at: "first attempt {when}", "最初の試行 {when}";
     filter: "Filter", "絞り込み";
     search: "Search", "検索";
-    filter_hint: "An id, the first digits of one, a key, or a receipt; or: queue: state: code: key: identity: trace: receipt: since: before: payload./field:", "ID(先頭の数桁でも可)、キー、受領番号、または queue: state: code: key: identity: trace: receipt: since: before: payload./項目:";
+    filter_hint: "Type an id, the first digits of one, a key or a receipt; or filters: queue:, state:, code:, key:, identity:, trace:, receipt:, since:, before:, payload./field:.", "ID(先頭の数桁でも可)、キー、受領番号、または queue:、state:、code:、key:、identity:、trace:、receipt:、since:、before:、payload./項目: で絞り込みます。";
     filter_unknown: "Unknown filter {name}. Known filters: {names}.", "{name} という絞り込みはありません。使えるもの: {names}。";
     filter_repeated: "The filter {name} is repeated; use it once.", "絞り込み {name} が重複しています。";
     alert_opened: "Numbers of {at}, when it opened", "数値は発生時({at})のもの";
@@ -184,7 +197,7 @@ texts! {
     next_queue_paused: "Next: nothing, the queue is paused by {who} since {when}. It is sent once somebody resumes the queue.", "次: キューが停止中です({who} が {when} に停止)。再開後に送信します。";
     next_destination_paused: "Next: nothing, the destination {name} is paused by {who} since {when}. It is sent once somebody resumes the destination.", "次: 宛先 {name} が停止中です({who} が {when} に停止)。再開後に送信します。";
     next_attempt_ends: "Next: the attempt ends, or its node is declared dead and another takes over.", "次: 試行の終了、またはノード停止時は別のノードが引き継ぎます。";
-    next_decide: "Next: nothing, until a person decides. Look at the receiver, by its key.", "次: 人が判断するまで何も起こりません。受信側をキーで確認してください。";
+    next_decide: "Next: nothing, until a person decides. Search the receiver for the key that was sent to it.", "次: 人が判断するまで何も起こりません。受信側をキーで確認してください。";
     next_decide_later: "Next: a person decides. The call may still arrive until {when}; “not done” can be decided after that.", "次: 人の判断を待ちます。呼び出しは {when} まで届く可能性があり、「未実行」の判断はその後にできます。";
     next_decide_or_requeue: "Next: nothing happens automatically. The settings of this queue allow a requeue: it sends the same key, so a receiver that deduplicates by key does it once. Or look at the receiver, and decide.", "次: 自動では何も起こりません。このキューの設定では再投入できます。同じキーで送るため、キーで重複を除く受信側では一度だけ実行されます。または受信側を確認して判断してください。";
     next_requeue: "Next: nothing happens automatically. Repair the cause, then requeue it.", "次: 自動では何も起こりません。原因を直してから再投入してください。";
@@ -351,6 +364,21 @@ mod tests {
     #[test]
     fn both_languages_are_complete() {
         check_both_languages(ALL, &SAME);
+    }
+
+    #[test]
+    fn code_is_quoted_instead_of_marked() {
+        for (text, shown) in [
+            (
+                "a person must decide (`ichido keys unknown` lists them)",
+                "a person must decide (“ichido keys unknown” lists them)",
+            ),
+            ("`a` and `b`", "“a” and “b”"),
+            ("one ` alone", "one ` alone"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_backticks(text), shown);
+        }
     }
 
     #[test]

@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((&event["type"], &event["data"]["rule"]), (&json!("alert.opened"), &json!("duplicates")));
         assert_eq!(event["data"]["window_seconds"], 900);
         let text = String::from_utf8(messages[1].request.bytes().to_vec()).unwrap();
-        let expected = ":rotating_light: operation POST /a&lt;b&gt;&amp;c: 60 % of 500 requests within 15m were duplicates, more than 50 %";
+        let expected = ":rotating_light: operation POST /a&lt;b&gt;&amp;c: 60 % of 500 requests within 15m were duplicates (limit: 50 %)";
         assert_eq!(text, json!({ "text": expected }).to_string());
     }
 

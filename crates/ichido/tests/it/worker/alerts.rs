@@ -226,7 +226,7 @@ both_databases! {
         assert!((many.reading.value - 11.0).abs() < 0.1, "{many:?}");
         let text = fixture.until_notified(&ops, "alert.opened", many.id).await[0]["data"]["text"].clone();
         let newest = "Newest: last-0: it is bad; more-8: it is bad; more-7: it is bad";
-        assert_eq!(text, format!("queue orders: 11 dead-lettered within 1h, more than 10. {newest}"));
+        assert_eq!(text, format!("queue orders: 11 dead-lettered within 1h (limit: 10). {newest}"));
         fixture.pass(HOUR);
         fixture.until_over(many.id).await;
         fixture.until_over(first.id).await;

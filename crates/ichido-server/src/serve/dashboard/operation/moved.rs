@@ -34,17 +34,20 @@ pub(super) struct Moved {
     /// Of how many the page speaks.
     pub(super) text: String,
     pub(super) states: Vec<MovedState>,
+    /// Whether it speaks of all of them.
+    pub(super) is_all: bool,
     /// Some of those that are dead or parked again.
     pub(super) rows: Vec<FailedLine>,
     /// Whether some have not ended.
     pub(super) is_settling: bool,
 }
 
-/// The number of messages in a state, and where they are.
+/// The number of messages in a state.
 pub(super) struct MovedState {
     pub(super) class: &'static str,
     pub(super) text: String,
-    pub(super) href: String,
+    /// Where they are. No list has only those that were sent, so they have none.
+    pub(super) href: Option<String>,
 }
 
 /// Messages that the operation leaves out, because they died after it was counted.
@@ -111,6 +114,7 @@ impl Moved {
         Self {
             text: fill(text, &values.each_ref().map(|(name, value)| (*name, value.as_str()))),
             states: links(t, b, states, None, ""),
+            is_all: known == moved,
             rows: Vec::new(),
             is_settling: states.iter().any(|(_, state)| is_open(state)),
         }
@@ -176,7 +180,7 @@ fn has_failed(state: &str) -> bool {
     StateName::parse(state).is_some_and(|state| matches!(state, StateName::Dead | StateName::Parked))
 }
 
-/// Counts the states, each with a link to its messages.
+/// Counts the states, with links to the messages that somebody may have to look at.
 fn links(
     t: &'static Texts,
     b: &'static BulkTexts,
@@ -184,20 +188,17 @@ fn links(
     queue: Option<&str>,
     since: &str,
 ) -> Vec<MovedState> {
-    let of_queue = queue.map_or_else(String::new, |queue| format!("queue:{queue}+"));
-    let state = |class, name: &str, href: String, is: &dyn Fn(&str) -> bool| {
+    let state = |class, name: &str, href: Option<String>, is: &dyn Fn(&str) -> bool| {
         let number = states.iter().filter(|(_, state)| is(state)).count();
         let text = fill(b.became_state, &[("n", &number.to_string()), ("state", name)]);
         (0 < number).then_some(MovedState { class, text, href })
     };
     let one = |state_is: &'static str| {
-        let href = if has_failed(state_is) {
+        let href = has_failed(state_is).then(|| {
             let mut filter = vec![("state", state_is.to_owned()), ("since_from", since.to_owned())];
             filter.extend(queue.map(|queue| ("queue", queue.to_owned())));
             address("/dead-letters", &filter)
-        } else {
-            format!("/messages?q={of_queue}state:{state_is}")
-        };
+        });
         state(marks::of_state(state_is).class, marks::state_name(t, state_is), href, &|state| {
             state == state_is
         })
@@ -208,7 +209,7 @@ fn links(
         one("dead"),
         one("parked"),
         one("cancelled"),
-        state("calm", b.became_open, waiting, &is_open),
+        state("calm", b.became_open, Some(waiting), &is_open),
     ];
     all.into_iter().flatten().collect()
 }
@@ -233,24 +234,24 @@ mod tests {
             (shown.text.as_str(), words.join(", ").as_str()),
             ("6 requeued:", "4 sent, 1 dead, 1 open")
         );
-        assert!(shown.is_settling);
+        assert!(shown.is_settling && shown.is_all);
         let some = Moved::new(t, b, &plan, 5_000, &states(&["sent", "sent"]));
         assert_eq!(some.text, "Of the last 2 of 5,000 requeued:");
-        assert!(!some.is_settling);
+        assert!(!some.is_settling && !some.is_all);
     }
 
     #[test]
-    fn states_lead_to_their_rows() {
+    fn states_lead_to_rows_that_need_somebody() {
         let (t, b) = (Texts::of(Language::English), BulkTexts::of(Language::English));
         let all = states(&["sent", "parked", "queued"]);
         let links = links(t, b, &all, Some("orders"), "2026-11-18T00:00:00Z");
-        let hrefs: Vec<&str> = links.iter().map(|link| &*link.href).collect();
+        let hrefs: Vec<Option<&str>> = links.iter().map(|link| link.href.as_deref()).collect();
         assert_eq!(
             hrefs,
             [
-                "/messages?q=queue:orders+state:sent",
-                "/dead-letters?state=parked&since_from=2026-11-18T00%3A00%3A00Z&queue=orders",
-                "/queues/orders",
+                None,
+                Some("/dead-letters?state=parked&since_from=2026-11-18T00%3A00%3A00Z&queue=orders"),
+                Some("/queues/orders"),
             ]
         );
     }

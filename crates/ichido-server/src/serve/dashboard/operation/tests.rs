@@ -52,15 +52,15 @@ fn an_operation_is_said_as_it_is() {
             "halted",
             result(50, &canary(10, 28, 12)),
             Fate::Halted,
-            "Its canary halted it: 12 of 50 failed again.",
+            "The canary halted it: 12 of 50 failed again.",
         ),
         (
             "halted",
             result(50, &canary(46, 0, 4)),
             Fate::Halted,
-            "Its canary halted it: 46 of 50 did not end within 5 minutes.",
+            "The canary halted it: 46 of 50 did not end within 5 minutes.",
         ),
-        ("halted", result(50, &canary(0, 0, 0)), Fate::Halted, "Its canary halted it."),
+        ("halted", result(50, &canary(0, 0, 0)), Fate::Halted, "The canary halted it."),
         ("failed", result(700, &Value::Null), Fate::Failed, "It could not continue after 700."),
         (
             "abandoned",

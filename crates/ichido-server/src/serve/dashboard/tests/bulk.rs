@@ -124,8 +124,12 @@ async fn dead_letters_are_shown_by_cause() {
     let page = fixture.get("/dead-letters", None).await;
     assert!(page.text.contains("order #: no such symbol"), "{}", page.text);
     assert!(page.text.contains(&format!("/dead-letters/groups/{group}#rows\">5</a>")), "{}", page.text);
+    let requeue = format!("/operations/new?action=requeue&#38;state=dead&#38;group={group}\"");
+    assert!(page.text.contains(&requeue), "{}", page.text);
 
     let shown = fixture.get(&format!("/dead-letters/groups/{group}"), None).await;
+    let latest = "<dt>Latest error, in full</dt><dd>order 18: no such symbol &#34;NOPE&#34;</dd>";
+    assert!(shown.text.contains(latest), "{}", shown.text);
     assert_eq!(shown.text.matches("<tr id=\"d-").count(), 5, "its rows and no others: {}", shown.text);
     let rows = fixture.get(&format!("/dead-letters?state=dead&group={group}"), None).await;
     assert_eq!(rows.text.matches("<tr id=\"d-").count(), 5, "{}", rows.text);
@@ -148,6 +152,20 @@ async fn the_overview_names_the_causes_of_dead_letters() {
     let done = fixture.post(&format!("/dead-letters/groups/{group}/acknowledge"), None, "").await;
     assert_eq!(done.location(), format!("/dead-letters/groups/{group}?did=acknowledge"));
     assert!(!fixture.get("/", None).await.text.contains(&link), "somebody works on it");
+}
+
+#[tokio::test]
+async fn a_group_says_whether_its_messages_may_have_taken_effect() {
+    const HINT: &str = "Some of them may have taken effect.";
+    const LATEST: &str = "Latest error, in full";
+    let fixture = Fixture::new().await;
+    for (effect, is_said) in [(Effect::NotDone, false), (Effect::Unknown, true)] {
+        fixture.fail_some(1, effect, CAUSES[0]).await;
+        let group = fixture.groups().await[0].id;
+        let page = fixture.get(&format!("/dead-letters/groups/{group}"), None).await;
+        assert_eq!(page.text.contains(HINT), is_said, "{effect:?}: {}", page.text);
+        assert!(!page.text.contains(LATEST), "the title says it: {}", page.text);
+    }
 }
 
 #[tokio::test]
@@ -186,6 +204,8 @@ async fn a_preview_says_what_will_happen_and_changes_nothing() {
         "1 first, then 2, then 10, then the other",
         "halts if more than 10 % of them fail",
         "Type the number 50 to confirm",
+        "Reason, for the audit trail (optional)",
+        "data-key=\"d\" title=\"51 dead, 0 parked\" aria-current=\"page\"",
         "Messages that die later are not included.",
     ] {
         assert!(page.text.contains(said), "{said}: {}", page.text);
@@ -237,7 +257,7 @@ async fn all_is_confirmed_by_its_word_and_not_by_a_number() {
     assert_eq!(fixture.status(dead[0]).await, "dead");
     let started = fixture.post("/operations", None, &format!("{form}&typed=all")).await;
     assert_eq!(started.status, StatusCode::SEE_OTHER, "{}", started.text);
-    fixture.until_said(started.location(), ">3 requeued.").await;
+    fixture.until_said(started.location(), ">3 requeued").await;
 }
 
 #[tokio::test]
@@ -250,7 +270,7 @@ async fn a_bulk_operation_leaves_out_what_dies_after_its_preview() {
     let started = fixture.start(&preview, "typed=3&reason=the+broker+is+back").await;
     assert_eq!(started.status, StatusCode::SEE_OTHER, "{}", started.text);
     let page = fixture.until_said(started.location(), "</svg>done").await;
-    for said in [">3 requeued.", "the broker is back", "max=\"3\""] {
+    for said in [">3 requeued: ", "the broker is back", "max=\"3\""] {
         assert!(page.text.contains(said), "{said}: {}", page.text);
     }
     for id in dead {
@@ -295,7 +315,7 @@ async fn a_halted_canary_is_explained_with_its_error_on_every_server() {
     let halted = fixture.until_said(&location, "</svg>halted").await;
     let explained = |text: &str| {
         for said in [
-            "Its canary halted it: 1 of 1 failed again.",
+            "The canary halted it: 1 of 1 failed again.",
             "the rest is unchanged",
             "What failed in the canary",
             "the broker is still down",
@@ -327,7 +347,7 @@ async fn failures_of_a_halted_canary_are_in_one_list() {
     let location = started.location().to_owned();
     fixture.until_said(&location, "The canary waits for these messages").await;
     fixture.fail(Effect::NotDone, "the broker is still down").await;
-    let halted = fixture.until_said(&location, "Its canary halted it: 4 of 4 failed again.").await;
+    let halted = fixture.until_said(&location, "The canary halted it: 4 of 4 failed again.").await;
     let list =
         halted.text.split("What failed in the canary").nth(1).unwrap_or_else(|| panic!("{}", halted.text));
     let list = list.split("</section>").next().unwrap();
@@ -353,6 +373,13 @@ async fn an_operation_says_what_became_of_its_messages() {
     let waiting = fixture.until_said(&location, "3 requeued:").await;
     assert!(waiting.text.contains("/queues/orders\">3 open</a>"), "{}", waiting.text);
     assert!(waiting.text.contains("data-every"), "it looks again: {}", waiting.text);
+    let outcome = waiting.text.split("id=\"outcome\"").nth(1).unwrap().split("</section>").next().unwrap();
+    let trail = format!("href=\"/audit?subject={}\"", location.trim_start_matches("/operations/"));
+    for said in
+        ["role=\"status\" data-whole>3 requeued: ", &format!("/dead-letters/groups/{group}\""), &trail]
+    {
+        assert!(outcome.contains(said), "{said}: {outcome}");
+    }
     fixture.fail(Effect::NotDone, CAUSES[0]).await;
     let ended = fixture.get(&location, None).await;
     for said in [">3 dead</a>", "What failed again", "They are not part of this operation", CAUSES[0]] {
@@ -360,7 +387,8 @@ async fn an_operation_says_what_became_of_its_messages() {
     }
     assert!(!ended.text.contains("data-every") && !ended.text.contains("3 open"), "{}", ended.text);
     let list = fixture.get("/operations", None).await;
-    assert!(list.text.contains(CAUSES[0]), "the list names the cause: {}", list.text);
+    let title = format!("Requeue dead letters: BAD_REQUEST {}</a>", CAUSES[0]);
+    assert!(list.text.contains(&title), "the link names the cause: {}", list.text);
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn charts_have_a_name_and_their_numbers_as_a_table() {
         &page,
         &[
             "role=\"img\" aria-label=\"Accepted: 1,501; highest bar: 1,501\"",
-            "aria-label=\"Dead or parked: 1 + 1; highest bar: 2\"",
+            "aria-label=\"Became dead + parked: 1 + 1; highest bar: 2\"",
             "aria-label=\"Retried: 0; none\"",
             "<details class=\"numbers\">",
             "<td>1,501</td>",
@@ -79,8 +79,9 @@ async fn the_page_of_a_queue_says_who_set_its_parallelism() {
         &page,
         &[
             "(as in the configuration file)",
-            "href=\"/messages?q=queue:orders\"",
-            "href=\"/dead-letters?queue=orders\"",
+            "href=\"/messages?q=queue:orders\">Messages of orders</a>",
+            "href=\"/dead-letters?queue=orders\">Dead letters of orders</a>",
+            "<a href=\"/queues\">Queues</a> › orders",
             "href=\"/messages?q=queue:orders+state:sent\">3</a>",
             "action=\"/queues/orders/parallelism\"",
             "those in flight finish first",
@@ -120,6 +121,9 @@ async fn the_page_of_a_destination_says_who_set_its_pace_and_who_paused_it() {
     let fixture = Fixture::new().await;
     count(&fixture.store).await;
     let list = fixture.get("/destinations", None).await;
+    assert_has(&list, &["Calls and 429s are counted over the last 5 minutes."]);
+    let idle = Fixture::new().await.get("/destinations", None).await;
+    assert_has(&idle, &["data-name=\"Calls\">0</td>"]);
     assert_has(
         &list,
         &[
