@@ -171,7 +171,8 @@ test('the three tasks are done by keyboard alone', on('sqlite', async (stage) =>
     }
     assert.fail(`Tab never came to: ${what}`);
   };
-  // Sign in: the field has the focus.
+  // Sign in: the field has the focus, a moment after the page was loaded.
+  await page.waitForSelector('input[name=token]:focus');
   await keyboard.type(stage.tokens.operator);
   await keyboard.press('Enter');
   await page.waitForURL(`${stage.url}/`);
@@ -194,7 +195,7 @@ test('the three tasks are done by keyboard alone', on('sqlite', async (stage) =>
   await tabTo('the action', /^Requeue…$/);
   await keyboard.press('Enter');
   await page.waitForSelector('details[open] form[action$="/requeue"] button');
-  assert.match(await page.textContent('details[open] form[action$="/requeue"]'), /sent again under the same key/);
+  assert.match(await page.textContent('details[open] form[action$="/requeue"]'), /sent again with the same body and key/);
   await tabTo('the button', /^Requeue this message$/);
   await keyboard.press('Enter');
   await page.waitForURL(/did=requeue/);

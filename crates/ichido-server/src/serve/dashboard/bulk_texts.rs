@@ -62,7 +62,7 @@ texts! {
     decide_as_done: "Decide: it was done", "判断: 実行済み";
     decide_as_not_done: "Decide: it was not done", "判断: 未実行";
     decide_as_give_up: "Decide: it cannot be found out", "判断: 確認できない";
-    requeue_dead_effect: "Each message is sent again under the same key, and its attempts start at 0. One that could take effect twice is refused.", "同じキーでもう一度送信し、試行回数は 0 に戻ります。二重の効果になるおそれがあるものは拒否されます。";
+    requeue_dead_effect: "Each message is sent again with the same body and key, and its attempts start at 0. A message that could take effect twice is refused.", "同じ本文とキーでもう一度送信し、試行回数は 0 に戻ります。二重の効果になるおそれがあるものは拒否されます。";
     requeue_parked_effect: "Each message whose destination makes a repetition safe by now is sent again under the same key. The others stay parked.", "宛先の保証により再送しても安全なものだけを同じキーで送信します。ほかは保留のままです。";
     discard_dead_effect: "The messages stay dead and are kept, but need no more attention. Nothing is sent. A discarded message can still be requeued.", "デッドのまま保存され、対応済みになります。何も送信しません。後から再投入もできます。";
     decide_done_effect: "Parked messages become sent, dead ones stay dead with the effect done. Nothing is sent.", "保留のものは送信済みに、デッドのものは効果ありのデッドになります。何も送信しません。";

@@ -95,7 +95,7 @@ texts! {
     more: "More", "詳しく";
     what_is: "What is:", "用語:";
     all_messages: "All messages", "全メッセージ";
-    needs_title: "What needs you", "対応が必要なもの";
+    needs_title: "What needs you, most urgent first", "対応が必要なもの(緊急順)";
     nothing_needs: "Nothing needs you now.", "今、対応が必要なものはありません。";
     nothing_needs_detail: "Failures, parked messages and alerts appear here.", "失敗、保留中のメッセージ、アラートがここに表示されます。";
     healthy_idle: "Healthy and idle: nothing waits.", "正常(アイドル): 処理待ちはありません。";
@@ -224,7 +224,7 @@ texts! {
     reason_given: "Reason of the decision", "判断の理由";
     reason: "Reason, for the audit trail", "理由(監査記録に残ります)";
     requeue: "Requeue…", "再投入…";
-    requeue_effect: "The message is sent again under the same key, and its attempts start at 0. Ichido refuses if it could take effect twice.", "同じキーでもう一度送信し、試行回数は 0 に戻ります。二重の効果になるおそれがあれば拒否されます。";
+    requeue_effect: "The message is sent again with the same body and key, and its attempts start at 0. Ichido refuses if it could take effect twice.", "同じ本文とキーでもう一度送信し、試行回数は 0 に戻ります。二重の効果になるおそれがあれば拒否されます。";
     requeue_button: "Requeue this message", "このメッセージを再投入";
     retry_now: "Retry now…", "今すぐ再試行…";
     retry_now_effect: "The next attempt is due at once instead of at its scheduled time. Its attempts still count.", "予定の時刻を待たずに次の試行を行います。試行回数はそのままです。";
