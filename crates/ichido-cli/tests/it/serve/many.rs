@@ -134,7 +134,8 @@ both_databases! {
                 break progress;
             }
         };
-        assert_eq!(watched, json!({"moved": 1, "total": 20, "canary": {"pending": 1, "succeeded": 0, "failed": 0}}));
+        let canary = json!({"pending": 1, "succeeded": 0, "failed": 0});
+        assert_eq!(watched, json!({"moved": 1, "total": 20, "has_more": false, "canary": canary}));
         let asked = server.post(&format!("{href}/stop")).await;
         assert_eq!(asked.status(), 202);
         let operation = until_state(&server, &href, "stopped").await;
